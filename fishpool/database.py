@@ -60,9 +60,7 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
                 connection.execute(f"COMMENT ON TABLE {_quoted(table)} IS {_literal(comments[table])}")
             for column, comment in records.comments(table).items():
                 if column in connection.table(table).columns:
-                    connection.execute(
-                        f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}"
-                    )
+                    connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
     part.replace(output)
 
 

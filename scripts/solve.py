@@ -1,6 +1,7 @@
-"""Compute one table that SQL cannot: solve.py --function MODULE.FUNCTION --output FILE [--parameters JSON] TABLE=FILE...
+"""Compute one table that SQL cannot: solve.py --function MODULE.FUNCTION --output FILE [--parameters J] TABLE=FILE...
 
-The function, one of fishpool.analysis, gets the input tables as frames by name, the parameters, and returns a frame.
+The function, one of fishpool.analysis, gets the input tables as frames in the order given, the parameters (JSON) by
+name, and returns a frame.
 """
 
 import argparse
@@ -24,7 +25,7 @@ def main() -> None:
     tables = {table: read(files) for table, files in grouped(arguments.tables).items()}
     part = arguments.output.with_name(arguments.output.name + ".part")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    solve(**tables, **arguments.parameters).write_parquet(part, compression="zstd")
+    solve(*tables.values(), **arguments.parameters).write_parquet(part, compression="zstd")
     part.replace(arguments.output)
 
 
