@@ -76,9 +76,9 @@ def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:
             return f"key {name!r} is missing"
         value = record[name]
         if value is None and column.required:
-            return f"{name!r} is empty, a {column.type} was expected"
+            return f"{name!r} is empty, {_a(column.type)} was expected"
         if value is not None and not _is(value, column.type):
-            return f"{name!r} is {_shown(value)}, a {column.type} was expected"
+            return f"{name!r} is {_shown(value)}, {_a(column.type)} was expected"
     return ""
 
 
@@ -86,6 +86,10 @@ def _is(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, {"string": str, "integer": int, "number": int | float, "boolean": bool}[kind])
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"
 
 
 def _shown(value: Any) -> str:
