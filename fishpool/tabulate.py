@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fishpool import records
+from fishpool.files import replacing
 from fishpool.shards import CHECKSUMS
 
 _REMEDY = "delete the file and run snakemake"
@@ -30,16 +31,13 @@ def tabulate(game: str, table: str, shards: Sequence[Path], output: Path) -> Non
     for file in files:
         if _checksum_of(file) != _checksum_expected(file):
             raise FaultyRecords(find_fault(file, game, table))
-    part = output.with_name(output.name + ".part")
-    output.parent.mkdir(parents=True, exist_ok=True)
+    rows = pl.scan_ndjson(files, schema=records.schema(game, table))
     try:
-        pl.scan_ndjson(files, schema=records.schema(game, table)).sink_parquet(
-            part, compression="zstd", compression_level=3, row_group_size=250_000
-        )
+        with replacing(output) as part:
+            rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=250_000)
     except Exception as error:  # polars names neither file nor line
         faults = [fault for file in files if (fault := find_fault(file, game, table, changed=False))]
         raise FaultyRecords(faults[0] if faults else f"{output}: could not be written ({error})") from error
-    part.replace(output)
 
 
 def find_fault(file: Path, game: str, table: str, *, changed: bool = True) -> str:
