@@ -36,5 +36,5 @@ for question, (tables, game) in QUESTIONS.items():
         message:
             f"draw {question}"
         shell:
-            "python {input.script:q} --question {params.question} --directory $(dirname {output[0]:q})"
+            'python {input.script:q} --question {params.question} --directory "$(dirname {output[0]:q})"'
             " {params.tables:q} 2>&1 | tee {log:q}"

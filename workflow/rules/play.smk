@@ -23,4 +23,4 @@ for game in GAMES:
         message:
             "play {wildcards.study}/{wildcards.condition}/{wildcards.shard}"
         shell:
-            "python {input.script:q} --shard {params.shard:q} --directory $(dirname {output.sums:q}) 2>&1 | tee {log:q}"
+            'python {input.script:q} --shard {params.shard:q} --directory "$(dirname {output.sums:q})" 2>&1 | tee {log:q}'
