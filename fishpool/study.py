@@ -117,11 +117,12 @@ def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None
 def load(config: Mapping[str, Any], files: Sequence[Path] = ()) -> Config:
     """A config that Snakemake has merged already; `files` are those it was merged from, later ones over earlier ones.
 
-    The files are read again only for what merging hides (a key written twice) and to say in which one a fault is.
-    Raises ConfigError with every fault.
+    The files are read again only for what merging hides (a key written twice) and to say in which one a fault is. The
+    default config counts as the first of them wherever it stands: Snakemake names it last. Raises ConfigError with
+    every fault.
     """
     review = _Review()
-    review.read(files)
+    review.read(sorted(files, key=lambda file: file.resolve() != DEFAULT_CONFIG))
     review.config = _plain(config, review, _COMMAND_LINE)
     return _config(review)
 
@@ -373,7 +374,7 @@ def _hint(found: Any, schema: Mapping[str, Any], source: str) -> str:
             return "; inside a --config value everything is text, so write it in a --configfile"
         if math.isfinite(number):
             return f"; write {int(number) if number.is_integer() and abs(number) < 1e15 else number} without quotes"
-    if isinstance(found, int | float) and types == "string":
+    if isinstance(found, int | float) and types == "string" and source != _COMMAND_LINE:
         return f"; write it in quotes, '{found}'"
     return ""
 

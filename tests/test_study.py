@@ -96,6 +96,11 @@ def test_a_config_becomes_studies_with_every_parameter_filled_in():
     assert two.strategy_set == tuple(SCHEMA["$defs"]["prisoners_dilemma"]["properties"]["strategy_set"]["default"])
 
 
+def test_results_may_lie_anywhere():
+    for folder, kept in {"my results": "my results", "../out/": "../out", "/größe/a": "/größe/a", ".": "."}.items():
+        assert study.load(VALID | {"results": folder}).results == kept
+
+
 def test_equal_numbers_make_equal_jobs():
     def job(parameters: dict[str, Any]) -> str:
         (two,) = study.load(changed("studies.two.conditions", {"plain": parameters}) | {"only": "two"}).studies
@@ -229,6 +234,9 @@ def test_the_same_faults_are_named_for_a_config_that_snakemake_has_merged(tmp_pa
     with pytest.raises(ConfigError) as caught:
         study.load_files([file])
     assert faults_of(merged, (study.DEFAULT_CONFIG, file)) == caught.value.faults
+    assert (
+        faults_of(merged, (file, study.DEFAULT_CONFIG)) == caught.value.faults
+    )  # the order in which Snakemake has them
     # The repeated key, `no`, .nan, rounds, only, and that two has no game.
     assert len(caught.value.faults) == 6
 
@@ -292,6 +300,8 @@ def test_the_readme_shows_the_sentence_that_a_wrong_value_gets(written, said, tm
         ("only", 5, "only is 5; expected the name of a study or a list of such names"),
         ("results", "", "results is ''; expected the name of a folder"),
         ("results", "-rf", "results is '-rf'; expected the name of a folder"),
+        ("results", "a ", "results is 'a '; expected the name of a folder"),
+        ("results", "$(ls)", "results is '$(ls)'; expected the name of a folder"),
         ("results", "a\n", r"results is 'a\n'; expected the name of a folder"),
         ("results", 2024, "results is 2024; expected the name of a folder"),
     ],
