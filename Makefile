@@ -8,6 +8,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --
 CHECKED := fishpool scripts tests benchmarks
 
 all: .venv/core
+	$(BIN)/fishpool check
 	$(BIN)/snakemake
 
 test: .venv/dev

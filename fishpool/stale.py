@@ -14,7 +14,7 @@ from pathlib import Path
 from fishpool.study import Config
 
 _RECORDS = re.compile(r"(?:(?:runs|turns|claims|replies)\.jsonl|SHA256SUMS)(?:\.\d+\.part)?")
-_TABLE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.parquet(?:\.part)?")
+_TABLE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.parquet(?:\.\d+\.part)?")
 
 
 def stale_files(results: Path, config: Config) -> list[Path]:
