@@ -30,7 +30,7 @@ configfile: str(ROOT / "config" / "config.yaml")
 try:
     CONFIG = study.load(config, files=[Path(file) for file in workflow.configfiles])
 except study.ConfigError as error:
-    raise WorkflowError("\n".join(error.faults)) from None
+    sys.exit("\n".join(error.faults))  # a WorkflowError would wrap the sentences in places of this file
 
 RESULTS = CONFIG.results
 LOGS = f"{RESULTS}/logs"
@@ -79,6 +79,7 @@ def code(script, *modules):
     return [source(path) for path in sorted(found)]
 
 
+@functools.cache
 def imported(path):
     """The files of fishpool that one source file imports; raises on an import that cannot be followed."""
     tree = ast.parse(Path(source(path)).read_text(), path)
