@@ -25,12 +25,14 @@ FONT = (
     "Liberation Sans, Arial, Helvetica, sans-serif"  # the renderer brings the first, browsers the next of equal widths
 )
 SMALL = 8.5  # labels: 6.4 pt in print
+TINY = 7.5  # counts beside marks: 5.6 pt
 BODY = 9.5
 HEADING = 13
 
 INK = "#222222"
 FAINT = "#6b6b6b"
 GRID = "#e4e4e4"
+SHADE = "#f1f1f1"
 ABSENT = "#d9d9d9"
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
@@ -118,6 +120,11 @@ def wrapped(name: str, pixels: float) -> list[str]:
     """A name broken into lines that fit; nothing of it is lost, so that different names stay different."""
     length = max(8, int(pixels / (0.56 * SMALL)))
     return [name[start : start + length] for start in range(0, len(name), length)] or [name]
+
+
+def panel_title(lines: list[str]) -> alt.TitleParams:
+    """The name of a small panel, above its left end."""
+    return alt.TitleParams(lines, anchor="start", fontSize=SMALL, fontWeight="normal", offset=3, lineHeight=10)
 
 
 def conditions(names: Sequence[str], field: str = "condition") -> dict[str, Any]:
