@@ -18,13 +18,13 @@ TABLES = {
 DRAW = """
 import sys
 from pathlib import Path
-from made_up import matchups, ranking, rounds
+from made_up import HOSTILE, matchups, ranking, rounds
 from fishpool.figures import files, rq09
-files.save(rq09.chart(*(make(["B", "A"]) for make in (matchups, ranking, rounds))), Path(sys.argv[1]))
+files.save(rq09.chart(*(make(HOSTILE) for make in (matchups, ranking, rounds))), Path(sys.argv[1]))
 """
 
 
-def test_the_same_data_give_the_same_bytes_in_another_process(tmp_path):
+def test_the_same_data_give_the_same_files_in_another_process_and_they_are_whole_and_safe(tmp_path):
     for stem, seed in {"one": "1", "two": "2"}.items():  # of hashes: the order of sets must not show
         environment = {"PYTHONPATH": f"{HERE}:{HERE.parents[1]}", "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", DRAW, str(tmp_path / stem / "rq09")], check=True, env=environment)
@@ -33,6 +33,7 @@ def test_the_same_data_give_the_same_bytes_in_another_process(tmp_path):
         assert one == two
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["rq09.html", "rq09.png", "rq09.svg"]
     html = (tmp_path / "one" / "rq09.html").read_text()
+    assert html.count("<script") == html.count("</script>") == 2  # the renderer and the figure; names start none
     assert "<script src" not in html  # no network
     assert (tmp_path / "one" / "rq09.png").read_bytes().startswith(b"\x89PNG")
 
