@@ -52,3 +52,24 @@ def test_a_chart_describes_itself(figure):
 def test_the_svg_carries_the_description():
     chart = rq11.chart(shares(["<&>"]), ranking(["<&>"]))
     assert ElementTree.fromstring(files._svg(chart)).get("aria-label") == chart.description
+
+
+@pytest.mark.parametrize("figure", TABLES, ids=lambda figure: figure.__name__[-4:])
+def test_no_name_becomes_part_of_an_expression(figure):
+    import vl_convert
+
+    names = ["zqx' + alert(1) + '", 'zqx" + alert(2) + "', "zqx\\"]
+    chart = figure.chart(*(make(names, condition="zqx'c", study='zqx"s') for make in TABLES[figure]))
+    compiled = vl_convert.vegalite_to_vega(chart.to_dict())
+    assert "zqx" in str(compiled)
+    assert [text for text in expressions(compiled) if "zqx" in text] == []
+
+
+def expressions(spec):
+    """All texts of a Vega specification that Vega would evaluate."""
+    if isinstance(spec, list):
+        return [text for part in spec for text in expressions(part)]
+    if not isinstance(spec, dict):
+        return []
+    own = [text for key, text in spec.items() if key in ("signal", "expr", "test", "update") and isinstance(text, str)]
+    return own + expressions(list(spec.values()))
