@@ -13,7 +13,7 @@ QUERIED = {
 # metric in Python -> (module and function of fishpool.analysis, the tables it reads, the game it belongs to)
 SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
-    # "pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
+    "pd_strategy_shares": ("strategy_frequencies.shares_of_players", ["turns", "pd_individual"], "prisoners_dilemma"),
 }
 TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED]
 
