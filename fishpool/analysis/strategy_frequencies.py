@@ -165,9 +165,10 @@ def strategy_shares(frame: pl.DataFrame, strategy_set: Sequence[str]) -> pl.Data
         tables.append(pl.DataFrame(columns, nan_to_null=True).select(*labels, names, *columns, *whole))
     if tables:
         return pl.concat(tables)
-    texts, numbers = dict.fromkeys((*cell, "strategy"), pl.String), dict.fromkeys(("share", "low", "high"), pl.Float64)
-    counts = {"identifiable": pl.Boolean, "matches": pl.Int64, "implementation_error": pl.Float64}
-    return pl.DataFrame(schema=texts | numbers | counts)
+    kinds: dict[str, pl.DataType] = {name: pl.String() for name in (*cell, "strategy")}
+    kinds |= {name: pl.Float64() for name in ("share", "low", "high")}
+    kinds |= {"identifiable": pl.Boolean(), "matches": pl.Int64(), "implementation_error": pl.Float64()}
+    return pl.DataFrame(schema=kinds)
 
 
 def shares_of_players(turns: pl.DataFrame, sides: pl.DataFrame, strategy_set: Sequence[str]) -> pl.DataFrame:
