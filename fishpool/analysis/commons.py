@@ -6,7 +6,7 @@ alternatives are exact replays under the same luck. Deviation classes are named 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -157,21 +157,28 @@ def _to_come(p: Parameters, remaining: int, rounds: int) -> int:
 # --- twins -------------------------------------------------------------------------------------------------------------
 
 
-def twins(run: Run, seat: Seating) -> Iterator[Twin]:
+def twins(run: Run, seat: Seating, kinds: Collection[TwinKind] = tuple(TwinKind)) -> Iterator[Twin]:
     """The counterfactual twins of a run under its own seed; `seat` gives the players of a condition.
 
     Two speech twins, where the channel they change is open and speech is free or changed that way already, and one
     honest twin an agent. A twin that differs from the run in nothing is the run itself and is not played again.
     """
     p = run.parameters
-    if Channel.REPORT in p.channels and p.speech in (Speech.FREE, Speech.FORCED_TRUTH):
-        yield _speech_twin(run, seat, TwinKind.FORCED_TRUTH, Speech.FORCED_TRUTH)
-    if Channel.PROMISE in p.channels and p.speech in (Speech.FREE, Speech.BINDING_PROMISE):
-        yield _speech_twin(run, seat, TwinKind.BINDING_PROMISE, Speech.BINDING_PROMISE)
+    for kind, speech, channel in _SPEECH_TWINS:
+        if kind in kinds and channel in p.channels and p.speech in (Speech.FREE, speech):
+            yield _speech_twin(run, seat, kind, speech)
+    if TwinKind.HONEST not in kinds:
+        return
     for agent, player in enumerate(p.agents):
         honest = replace(p, agents=(*p.agents[:agent], HONEST, *p.agents[agent + 1 :]))
         twin = run if player == HONEST else play(honest, seat(honest, run.seed), run.seed)
         yield Twin(TwinKind.HONEST, agent, len(twin.rounds), twin.welfare, twin.payoffs[agent])
+
+
+_SPEECH_TWINS = (
+    (TwinKind.FORCED_TRUTH, Speech.FORCED_TRUTH, Channel.REPORT),
+    (TwinKind.BINDING_PROMISE, Speech.BINDING_PROMISE, Channel.PROMISE),
+)
 
 
 def _speech_twin(run: Run, seat: Seating, kind: TwinKind, speech: Speech) -> Twin:

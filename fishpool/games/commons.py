@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
+from fishpool.records import Ending, Status
 from fishpool.seeds import draw, permutation
 
 SCHEMA_VERSION = 1
@@ -50,9 +51,16 @@ class FineKind(StrEnum):
     PER_TON = "per_ton"
 
 
-class FineGoes(StrEnum):
+class FineTo(StrEnum):
     SINK = "sink"
     REDISTRIBUTE = "redistribute"
+
+
+class Reveal(StrEnum):
+    """Whether the true catches stay hidden or are published once the round has been reported and audited."""
+
+    HIDDEN = "hidden"
+    TRUE = "true"
 
 
 class Permission(StrEnum):
@@ -90,19 +98,6 @@ class Promise(StrEnum):
     EXACT = "exact"
 
 
-class Ending(StrEnum):
-    COMPLETED = "completed"
-    COLLAPSED = "collapsed"
-
-
-class Status(StrEnum):
-    """How a turn came about; only `invalid` moves are made up by the rules (fallback)."""
-
-    MOVED = "moved"
-    REPAIRED = "repaired"
-    INVALID = "invalid"
-
-
 @dataclass(frozen=True)
 class Parameters:
     """One condition. Amounts are tons; `audit_q` is a probability; `fine` is phi, in payoff (per ton, or a lie).
@@ -118,11 +113,11 @@ class Parameters:
     price: float = 1
     channels: frozenset[Channel] = frozenset({Channel.PROMISE, Channel.REPORT})
     rationing: Rationing = Rationing.PROPORTIONAL
-    reveal: bool = False
+    reveal: Reveal = Reveal.HIDDEN
     audit_q: float = 0
     fine: float = 0
     fine_kind: FineKind = FineKind.FIXED
-    fine_goes: FineGoes = FineGoes.SINK
+    fine_to: FineTo = FineTo.SINK
     permission: Permission = Permission.SILENT
     stock: StockKind = StockKind.EXACT
     noise: float = 0.1
@@ -191,8 +186,8 @@ def impossible(parameters: Parameters) -> list[str]:
             f"fine: found {p.fine} without the report channel; fines punish false reports, add report to channels",
         ),
         (
-            p.fine_goes is FineGoes.REDISTRIBUTE and p.n == 1,
-            "fine_goes: found redistribute for one agent; there is nobody to share the fine with, use sink",
+            p.fine_to is FineTo.REDISTRIBUTE and p.n == 1,
+            "fine_to: found redistribute for one agent; there is nobody to share the fine with, use sink",
         ),
         (
             Channel.DISCUSS in channels and Channel.CHAT not in channels,
@@ -538,7 +533,7 @@ def fish(parameters: Parameters, seed: int, run_id: str = "") -> Generator[Asked
         refunds = fines
         if True in audited:
             fines = tuple(fine_due(p, reports[agent], catches[agent]) if audited[agent] else 0 for agent in agents)
-            if p.fine_goes is FineGoes.REDISTRIBUTE:
+            if p.fine_to is FineTo.REDISTRIBUTE:
                 total = sum(fines)
                 refunds = tuple((total - fine) / (p.n - 1) for fine in fines)
             for agent in agents:
@@ -614,7 +609,7 @@ class _Table:
                 "collapse": p.collapse,
                 "price": p.price,
                 "audit_q": p.audit_q,
-                "fine": {"kind": p.fine_kind.value, "amount": p.fine, "goes": p.fine_goes.value},
+                "fine": {"kind": p.fine_kind.value, "amount": p.fine, "to": p.fine_to.value},
                 "promise_semantics": p.promise_semantics.value,
             },
             "permission": " ".join(filter(None, (_PERMISSION[p.permission], _SPEECH[p.speech]))),
@@ -712,11 +707,12 @@ class _Table:
         p = self.parameters
         if self.reports:  # also where no phase follows that would show them in this round
             self.public["reports"] = dict(zip(p.names, self.reports, strict=True))
-        if p.reveal or True in audited:
+        everybody = p.reveal is Reveal.TRUE
+        if everybody or True in audited:
             self.public["audits"] = {
                 name: {"catch": self.catches[agent], "fine": fines[agent]}
                 for agent, name in enumerate(p.names)
-                if p.reveal or audited[agent]
+                if everybody or audited[agent]
             }
 
     def hear(self, phase: Phase, moves: Sequence[Move]) -> None:
