@@ -1,4 +1,7 @@
-"""Convert one condition's JSONL to Parquet: tabulate.py --game GAME --table TABLE --output FILE SHARD_DIRECTORY..."""
+"""Convert one table of one condition to Parquet: tabulate.py --game GAME --table TABLE --output FILE SHA256SUMS...
+
+Each SHA256SUMS stands for the shard in whose folder it lies.
+"""
 
 import argparse
 import sys
@@ -12,10 +15,11 @@ def main() -> None:
     parser.add_argument("--game", required=True)
     parser.add_argument("--table", required=True)
     parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("shards", nargs="+", type=Path, metavar="SHARD_DIRECTORY")
+    parser.add_argument("sums", nargs="+", type=Path, metavar="SHA256SUMS")
     arguments = parser.parse_args()
     try:
-        tabulate(arguments.game, arguments.table, arguments.shards, arguments.output)
+        shards = [sums.parent for sums in arguments.sums]
+        tabulate(arguments.game, arguments.table, shards, arguments.output)
     except FaultyRecords as fault:
         sys.exit(str(fault))
 
