@@ -320,7 +320,10 @@ FALLBACK: Mapping[Phase, Action] = {
 
 
 def read(parameters: Parameters, view: View, reply: object) -> Action:
-    """The legal action that a reply (decoded JSON) states, all its keys present; Unreadable otherwise."""
+    """The legal action that a reply (decoded JSON) states, all its keys present; Unreadable otherwise.
+
+    A message without the chat channel and an intention that was not asked for are dropped.
+    """
     phase = view["phase"]
     if not isinstance(reply, dict):
         raise Unreadable(f"expected a JSON object for {phase}, found {_kind(reply)}")
@@ -335,14 +338,9 @@ def read(parameters: Parameters, view: View, reply: object) -> Action:
     if phase is Phase.REPORT:
         return {"report": _amount_or_none(reply, "report", most), "message": message}
     if phase is Phase.PLEDGE:
-        if parameters.elicit_intention:
-            intention: int | None = _amount(reply, "intention", most)
-        elif reply.get("intention") is not None:
-            raise Unreadable("intention: not asked for in this game; leave it out")
-        else:
-            intention = None
+        intention = _amount(reply, "intention", most) if parameters.elicit_intention else None
         return {"intention": intention, "promise": _amount_or_none(reply, "promise", most), "message": message}
-    return {"message": message, **_judgements(parameters, view, reply)}
+    return {"message": message, **_judgements(view, reply)}
 
 
 def ask(parameters: Parameters, player: Callable[[View], object], view: View) -> Move:
@@ -380,18 +378,14 @@ def _message(parameters: Parameters, reply: Action) -> str:
         return ""
     if not isinstance(message, str):
         raise Unreadable(f"message: expected text, found {_kind(message)}")
-    if Channel.CHAT not in parameters.channels:
-        raise Unreadable("message: there are no messages in this game; leave it empty")
     if len(message) > MESSAGE_LIMIT:
         raise Unreadable(f"message: found {len(message)} characters; at most {MESSAGE_LIMIT} are allowed")
-    return message
+    return message if Channel.CHAT in parameters.channels else ""
 
 
-def _judgements(parameters: Parameters, view: View, reply: Action) -> Action:
+def _judgements(view: View, reply: Action) -> Action:
     """The accusations, each agent once and in the agents' order, and the trust."""
     accuse, trust = reply.get("accuse", []), reply.get("trust", {})
-    if Channel.DISCUSS not in parameters.channels and (accuse or trust):
-        raise Unreadable("accuse, trust: not asked for in this game; leave them out")
     others = [name for name in view["names"] if name != view["agent_id"]]
     if not isinstance(accuse, list) or any(name not in others for name in accuse):
         raise Unreadable(f"accuse: expected a list of other agents ({', '.join(others)}), found {_kind(accuse)}")
@@ -723,7 +717,7 @@ class _Table:
 
     def utter(self, agent: int, phase: Phase, move: Move) -> None:
         """A message, with its accusations, becomes public; trust stays private."""
-        accuse = move.action.get("accuse", [])
+        accuse = move.action.get("accuse", []) if Channel.DISCUSS in self.parameters.channels else []
         if move.action["message"] or accuse:
             entry = {
                 "round": self.public["round"],

@@ -1,100 +1,7 @@
--- commons_estimates: a row is one metric in one condition, over all its runs (player NULL) or over one player's agents.
--- runs: seeds that observed it; estimate: the ratio of the sums over runs that a rate's definition asks for, the mean over
--- runs for every other metric; low, high: its 95 % bootstrap interval (seeds resampled), NULL where nothing varies. Runs
--- that are contaminated (over 5 % fallbacks) are left out.
-WITH kept AS (
-  SELECT * REPLACE (survived::INTEGER AS survived, survived_govsim::INTEGER AS survived_govsim)
-  FROM commons_societal
-  WHERE NOT contaminated
-),
-societal AS (
-  UNPIVOT (
-    SELECT
-      study,
-      condition,
-      seed,
-      survival_time::DOUBLE AS survival_time,
-      survived::DOUBLE AS survived,
-      survived_govsim::DOUBLE AS survived_govsim,
-      efficiency::DOUBLE AS efficiency,
-      efficiency_raw::DOUBLE AS efficiency_raw,
-      efficiency_optimal::DOUBLE AS efficiency_optimal,
-      over_usage::DOUBLE AS over_usage,
-      equality::DOUBLE AS equality,
-      gain::DOUBLE AS gain,
-      welfare::DOUBLE AS welfare,
-      worst_payoff::DOUBLE AS worst_payoff,
-      stock_health::DOUBLE AS stock_health,
-      sustainability::DOUBLE AS sustainability,
-      trust::DOUBLE AS trust,
-      discrepancy::DOUBLE AS discrepancy,
-      price_of_lying::DOUBLE AS price_of_lying,
-      price_of_breaking::DOUBLE AS price_of_breaking
-    FROM kept
-  )
-  ON COLUMNS(* EXCLUDE (study, condition, seed))
-  INTO NAME metric VALUE value
-),
-agents AS (
-  SELECT lies.*, individual.payoff, individual.catch, individual.regret, individual.over_use_rate
-  FROM commons_lies AS lies
-  JOIN commons_individual AS individual USING (run_id, agent)
-  JOIN kept USING (run_id)
-),
-sums AS (
-  SELECT
-    study,
-    condition,
-    seed,
-    CASE WHEN grouping(player) = 0 THEN player END AS player,
-    sum(broken_promises) AS broken_promises,
-    sum(promises) AS promises,
-    sum(misreports) AS misreports,
-    sum(under_reports) AS under_reports,
-    sum(over_reports) AS over_reports,
-    sum(reports) AS reports,
-    sum(error) AS error,
-    sum(signed_error) AS signed_error,
-    sum(silences) AS silences,
-    sum(opportunities) AS opportunities,
-    sum(payoff) AS payoff,
-    sum(catch) AS catch,
-    sum(regret) AS regret,
-    count(regret) AS regrets,
-    count(*) AS agents
-  FROM agents
-  GROUP BY GROUPING SETS ((study, condition, seed), (study, condition, seed, player))
-),
-rates AS (
-  SELECT
-    study,
-    condition,
-    seed,
-    player,
-    unnest([
-      {'metric': 'broken_rate', 'numerator': broken_promises::DOUBLE, 'denominator': promises::DOUBLE},
-      {'metric': 'misreport_rate', 'numerator': misreports::DOUBLE, 'denominator': reports::DOUBLE},
-      {'metric': 'lie_rate', 'numerator': (broken_promises + misreports)::DOUBLE, 'denominator': (promises + reports)::DOUBLE},
-      {'metric': 'under_rate', 'numerator': under_reports::DOUBLE, 'denominator': reports::DOUBLE},
-      {'metric': 'over_rate', 'numerator': over_reports::DOUBLE, 'denominator': reports::DOUBLE},
-      {'metric': 'magnitude', 'numerator': error::DOUBLE, 'denominator': reports::DOUBLE},
-      {'metric': 'bias', 'numerator': signed_error::DOUBLE, 'denominator': reports::DOUBLE},
-      {'metric': 'silence', 'numerator': silences::DOUBLE, 'denominator': opportunities::DOUBLE},
-      {'metric': 'payoff', 'numerator': payoff::DOUBLE, 'denominator': agents::DOUBLE},
-      {'metric': 'catch', 'numerator': catch::DOUBLE, 'denominator': agents::DOUBLE},
-      {'metric': 'regret', 'numerator': regret::DOUBLE, 'denominator': regrets::DOUBLE}
-    ], recursive := TRUE)
-  FROM sums
-),
-observations AS (
-  SELECT study, condition, NULL AS player, metric, seed, value AS numerator, 1.0::DOUBLE AS denominator
-  FROM societal
-  UNION ALL
-  SELECT study, condition, player, metric, seed, numerator, denominator
-  FROM rates
-  WHERE denominator > 0
-),
-estimates AS (
+-- commons_estimates: a row is one metric in one condition, over all agents (player NULL) or over one player's agents.
+-- runs: seeds that observed it; estimate: the sum of the numerators over the sum of the denominators, which for a metric
+-- of a run is its mean over runs; low, high: its 95 % bootstrap interval (seeds resampled), NULL where nothing varies.
+WITH estimates AS (
   SELECT
     study,
     condition,
@@ -103,7 +10,7 @@ estimates AS (
     count(*) AS runs,
     sum(numerator) / sum(denominator) AS estimate,
     bootstrap_interval(list(numerator ORDER BY seed), list(denominator ORDER BY seed)) AS interval
-  FROM observations
+  FROM commons_observations
   GROUP BY ALL
 )
 SELECT
