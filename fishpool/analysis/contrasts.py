@@ -114,7 +114,7 @@ def compare(a: _Floats, b: _Floats) -> Comparison:
 
 def sign_flip(difference: _Floats) -> float:
     """Two-sided p of a mean of 0, under which each difference might as well have had the other sign; shape (pairs,)."""
-    if not difference.any():
+    if len(difference) == 1 or not difference.any():
         return 1.0
     tested = stats.permutation_test(
         (difference,),

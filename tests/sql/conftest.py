@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -11,6 +12,7 @@ import pytest
 
 from fishpool.analysis.inference import register
 from fishpool.games.commons import Parameters
+from fishpool.players import commons as commons_players
 from fishpool.runners import commons as runner
 from fishpool.shards import Shard
 
@@ -44,15 +46,21 @@ def fill(frames: dict[str, pl.DataFrame]) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def play(conditions: dict[str, dict[str, Any]], seeds: int = 1) -> dict[str, pl.DataFrame]:
-    """Record frames of the conditions of a study."""
-    batches = [
-        frames
-        for name, parameters in conditions.items()
-        for frames in runner.play(
-            Shard("study", name, "seeds-0", "commons", in_full(parameters), (), 30, tuple(range(seeds)))
-        )
-    ]
+def play(
+    conditions: dict[str, dict[str, Any]], seeds: int = 1, players: dict[str, Callable[[Any], Any]] | None = None
+) -> dict[str, pl.DataFrame]:
+    """Record frames of the conditions of a study; `players` replaces scripted players by name."""
+    replaced = {name: (lambda view, luck, act=act: act(view)) for name, act in (players or {}).items()}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, act in replaced.items():
+            patch.setitem(commons_players.PLAYERS, name, act)
+        batches = [
+            frames
+            for name, parameters in conditions.items()
+            for frames in runner.play(
+                Shard("study", name, "seeds-0", "commons", in_full(parameters), (), 30, tuple(range(seeds)))
+            )
+        ]
     return {table: pl.concat([frames[table] for frames in batches]) for table in batches[0]}
 
 
@@ -64,3 +72,9 @@ def tables() -> Callable[..., duckdb.DuckDBPyConnection]:
         return fill(play(conditions, seeds))
 
     return played
+
+
+@pytest.fixture
+def playing() -> SimpleNamespace:
+    """`playing.play(..)` and `playing.fill(..)`, for tests that change what was played before it is tabulated."""
+    return SimpleNamespace(play=play, fill=fill)
