@@ -1,6 +1,6 @@
 -- commons_individual: a row is one agent in one run.
 -- catch: tons; payoff: price times catch, less fines, with shares of fines; share: of everybody's catch, NULL if nobody
--- caught anything. over_use_rate: rounds with catch above the fair share, over rounds. integrity: 1 - broken_rate, NULL
+-- caught anything. fines: paid, less shares of others' fines. over_use_rate: rounds with catch above the fair share, over rounds. integrity: 1 - broken_rate, NULL
 -- without a promise. credibility: (1 + honest audits) / (2 + audits). received_trust: mean trust (0 to 100) of others.
 -- regret: payoff of its honest twin under the same seed minus its own. lie_premium: mean payoff of the rounds in which it
 -- lied minus that of its honest rounds, NULL unless there are both.
@@ -30,6 +30,7 @@ agents AS (
     player,
     sum(catch)::BIGINT AS catch,
     sum(payoff) AS payoff,
+    sum(fine - refund) AS fines,
     count(*) FILTER (catch > fair) / count(*) AS over_use_rate,
     1 - count(*) FILTER (broken) / nullif(count(broken), 0) AS integrity,
     (1 + count(*) FILTER (audited AND NOT misreported)) / (2 + count(*) FILTER (audited)) AS credibility,
@@ -46,6 +47,7 @@ SELECT
   player,
   catch,
   agents.payoff,
+  fines,
   catch / nullif(sum(catch) OVER (PARTITION BY agents.run_id), 0) AS share,
   over_use_rate,
   integrity,

@@ -1,6 +1,8 @@
 -- commons_observations: a row is one metric in one run, over all its agents (player NULL) or over one player's agents.
--- The value is numerator / denominator: a rate's two counts, a sum over so many agents, or a run's own value over 1. What
--- was not observed (a zero denominator) has no row; runs that are contaminated (over 5 % fallbacks) are left out.
+-- The value is numerator / denominator: a rate's two counts, a sum over so many agents, or a run's own value over 1.
+-- advantage: payoff minus the honest twin's; break_even: the same before fines, over misreports, which is the expected
+-- fine (q times phi) at which misreporting stops to pay. What was not observed (a zero denominator) has no row; runs that
+-- are contaminated (over 5 % fallbacks) are left out.
 WITH kept AS (
   SELECT * REPLACE (survived::INTEGER AS survived, survived_govsim::INTEGER AS survived_govsim)
   FROM commons_societal
@@ -35,7 +37,7 @@ societal AS (
   INTO NAME metric VALUE value
 ),
 agents AS (
-  SELECT lies.*, individual.payoff, individual.catch, individual.regret, individual.over_use_rate
+  SELECT lies.*, individual.payoff, individual.fines, individual.catch, individual.regret
   FROM commons_lies AS lies
   JOIN commons_individual AS individual USING (run_id, agent)
   JOIN kept USING (run_id)
@@ -59,6 +61,8 @@ sums AS (
     sum(payoff) AS payoff,
     sum(catch) AS catch,
     sum(regret) AS regret,
+    sum(fines - regret) FILTER (misreports > 0) AS gain_from_lies,
+    sum(misreports) FILTER (regret IS NOT NULL) AS fined_lies,
     count(regret) AS regrets,
     count(*) AS agents
   FROM agents
@@ -81,7 +85,9 @@ rates AS (
       {'metric': 'silence', 'numerator': silences::DOUBLE, 'denominator': opportunities::DOUBLE},
       {'metric': 'payoff', 'numerator': payoff::DOUBLE, 'denominator': agents::DOUBLE},
       {'metric': 'catch', 'numerator': catch::DOUBLE, 'denominator': agents::DOUBLE},
-      {'metric': 'regret', 'numerator': regret::DOUBLE, 'denominator': regrets::DOUBLE}
+      {'metric': 'regret', 'numerator': regret::DOUBLE, 'denominator': regrets::DOUBLE},
+      {'metric': 'advantage', 'numerator': -regret::DOUBLE, 'denominator': regrets::DOUBLE},
+      {'metric': 'break_even', 'numerator': gain_from_lies::DOUBLE, 'denominator': fined_lies::DOUBLE}
     ], recursive := TRUE)
   FROM sums
 )
