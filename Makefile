@@ -4,10 +4,11 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
 CHECKED := fishpool scripts tests benchmarks
 
 all: .venv/core
+	$(BIN)/fishpool check
 	$(BIN)/snakemake
 
 test: .venv/dev

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fishpool import records
+from fishpool.files import replacing
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,11 +33,8 @@ def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.Du
 
 def query(sql: str, tables: Mapping[str, Sequence[Path]], output: Path, threads: int = 1) -> None:
     """Run one metric query over Parquet tables and write its rows to the Parquet file `output`."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    part = output.with_name(output.name + ".part")
-    with connect(tables, threads) as connection:
+    with connect(tables, threads) as connection, replacing(output) as part:
         connection.sql(sql).write_parquet(str(part), compression="zstd")
-    part.replace(output)
 
 
 def read(table_files: Sequence[Path]) -> pl.DataFrame:
@@ -50,20 +48,14 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
     """Write the database of all tables, whole or not at all; readers of an older one keep it until they close it."""
     import duckdb
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    part = output.with_name(output.name + ".part")
-    part.unlink(missing_ok=True)
-    with duckdb.connect(str(part), config={"threads": threads}) as connection:
+    with replacing(output) as part, duckdb.connect(str(part), config={"threads": threads}) as connection:
         for table, files in tables.items():
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
             if table in comments:
                 connection.execute(f"COMMENT ON TABLE {_quoted(table)} IS {_literal(comments[table])}")
             for column, comment in records.comments(table).items():
                 if column in connection.table(table).columns:
-                    connection.execute(
-                        f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}"
-                    )
-    part.replace(output)
+                    connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
 
 
 def header(sql: str) -> str:

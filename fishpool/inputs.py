@@ -1,4 +1,4 @@
-"""How the thin programs in `scripts/` name their input tables on the command line: TABLE=FILE, repeated for more files."""
+"""How the programs in `scripts/` name their input tables on the command line: TABLE=FILE, repeated for more files."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Turn:
 
 
 async def ask(player: Player, view: Mapping[str, Any], read: Callable[[Any], Any], turn_timeout: float) -> Turn:
-    """Ask once. `read` turns a decoded JSON value into the game's action or raises ValueError; the clock is in seconds."""
+    """Ask once. `read` turns a decoded JSON value into the game's action or raises ValueError; the clock is in s."""
     try:
         async with asyncio.timeout(turn_timeout) as clock:
             reply = await player.act(view)

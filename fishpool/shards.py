@@ -13,10 +13,13 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
+
+from fishpool.files import replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,15 +69,10 @@ def write(
     directory: Path, tables: Sequence[str], batches: Iterable[Mapping[str, pl.DataFrame]], progress: Progress
 ) -> None:
     """Write a shard's frames as one JSONL file a table, in `directory`, and their checksums; whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for leftover in directory.glob("*.part"):
-        leftover.unlink(missing_ok=True)
-    parts = {table: directory / f"{table}.jsonl.{os.getpid()}.part" for table in tables}
     digests = {table: hashlib.sha256() for table in tables}
-    files: dict[str, IO[bytes]] = {}
-    try:
-        for table, part in parts.items():
-            files[table] = part.open("wb")
+    with ExitStack() as stack:
+        parts = {table: stack.enter_context(replacing(directory / f"{table}.jsonl")) for table in tables}
+        files = {table: stack.enter_context(part.open("wb")) for table, part in parts.items()}
         for frames in batches:
             for table, file in files.items():
                 buffer = BytesIO()
@@ -85,14 +83,8 @@ def write(
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-    finally:
-        for file in files.values():
-            file.close()
-    for table, part in parts.items():
-        part.replace(directory / f"{table}.jsonl")
-    sums = directory / f"{CHECKSUMS}.{os.getpid()}.part"
-    sums.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
-    sums.replace(directory / CHECKSUMS)
+    with replacing(directory / CHECKSUMS) as part:
+        part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
     progress.end()
 
 

@@ -117,13 +117,37 @@ def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None
 def load(config: Mapping[str, Any], files: Sequence[Path] = ()) -> Config:
     """A config that Snakemake has merged already; `files` are those it was merged from, later ones over earlier ones.
 
-    The files are read again only for what merging hides (a key written twice) and to say in which one a fault is.
-    Raises ConfigError with every fault.
+    The files are read again only for what merging hides (a key written twice) and to say in which one a fault is. The
+    default config counts as the first of them wherever it stands: Snakemake names it last. Raises ConfigError with
+    every fault.
     """
     review = _Review()
-    review.read(files)
+    review.read(sorted(files, key=lambda file: file.resolve() != DEFAULT_CONFIG))
     review.config = _plain(config, review, _COMMAND_LINE)
     return _config(review)
+
+
+def overrides(entries: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE from a command line, each value read as `snakemake --config` reads it: texts inside it stay texts."""
+    values: dict[str, Any] = {}
+    for entry in entries:
+        key, equals, text = entry.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w-]*\w", key):
+            raise ConfigError([f"{_COMMAND_LINE}: found {_show(entry)}; expected KEY=VALUE, such as only=round_robin"])
+        values = _merge(values, {key: _override(text)})
+    return values
+
+
+def _override(text: str) -> Any:
+    words = {"True": True, "False": False, "": None}
+    if text in words:
+        return words[text]
+    for read in (int, float, lambda text: yaml.load(text, yaml.BaseLoader)):
+        try:
+            return read(text)
+        except (ValueError, yaml.YAMLError, RecursionError):
+            continue
+    return text
 
 
 def _config(review: _Review) -> Config:
@@ -249,11 +273,11 @@ _CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma}
 
 @cache
 def _schema() -> dict[str, Any]:
-    return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
 
 
 def _definition(name: str) -> dict[str, Any]:
-    return _schema()["$defs"][name]  # type: ignore[no-any-return]
+    return _schema()["$defs"][name]
 
 
 def _default(key: str) -> Any:
@@ -350,7 +374,7 @@ def _hint(found: Any, schema: Mapping[str, Any], source: str) -> str:
             return "; inside a --config value everything is text, so write it in a --configfile"
         if math.isfinite(number):
             return f"; write {int(number) if number.is_integer() and abs(number) < 1e15 else number} without quotes"
-    if isinstance(found, int | float) and types == "string":
+    if isinstance(found, int | float) and types == "string" and source != _COMMAND_LINE:
         return f"; write it in quotes, '{found}'"
     return ""
 
@@ -564,7 +588,10 @@ def _check_keys(
 
 
 def _plain(tree: Any, review: _Review, source: str) -> Any:
-    """A copy made of JSON values only; whatever is none becomes a fault and None, a key that is not text vanishes."""
+    """A copy made of JSON values only; whatever is none becomes a fault and None, a key that is not text vanishes.
+
+    Raises ConfigError at once where there is no end to it, as when an alias holds itself.
+    """
     values = 0
 
     def copy(value: Any, path: KeyPath) -> Any:
@@ -573,7 +600,7 @@ def _plain(tree: Any, review: _Review, source: str) -> Any:
         if values > _MOST_VALUES or len(path) > _DEEPEST:
             limit = f"more than {_MOST_VALUES} values" if values > _MOST_VALUES else f"more than {_DEEPEST} levels"
             review.add(path[:1], f"holds {limit}, perhaps because an alias holds itself", source)
-            return None
+            raise ConfigError(review.faults.values())
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fishpool import records
+from fishpool.files import replacing
 from fishpool.shards import CHECKSUMS
 
 _REMEDY = "delete the file and run snakemake"
@@ -30,16 +31,13 @@ def tabulate(game: str, table: str, shards: Sequence[Path], output: Path) -> Non
     for file in files:
         if _checksum_of(file) != _checksum_expected(file):
             raise FaultyRecords(find_fault(file, game, table))
-    part = output.with_name(output.name + ".part")
-    output.parent.mkdir(parents=True, exist_ok=True)
+    rows = pl.scan_ndjson(files, schema=records.schema(game, table))
     try:
-        pl.scan_ndjson(files, schema=records.schema(game, table)).sink_parquet(
-            part, compression="zstd", compression_level=3, row_group_size=250_000
-        )
+        with replacing(output) as part:
+            rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=250_000)
     except Exception as error:  # polars names neither file nor line
         faults = [fault for file in files if (fault := find_fault(file, game, table, changed=False))]
         raise FaultyRecords(faults[0] if faults else f"{output}: could not be written ({error})") from error
-    part.replace(output)
 
 
 def find_fault(file: Path, game: str, table: str, *, changed: bool = True) -> str:
@@ -76,9 +74,9 @@ def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:
             return f"key {name!r} is missing"
         value = record[name]
         if value is None and column.required:
-            return f"{name!r} is empty, a {column.type} was expected"
+            return f"{name!r} is empty, {_a(column.type)} was expected"
         if value is not None and not _is(value, column.type):
-            return f"{name!r} is {_shown(value)}, a {column.type} was expected"
+            return f"{name!r} is {_shown(value)}, {_a(column.type)} was expected"
     return ""
 
 
@@ -86,6 +84,10 @@ def _is(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, {"string": str, "integer": int, "number": int | float, "boolean": bool}[kind])
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"
 
 
 def _shown(value: Any) -> str:

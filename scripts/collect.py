@@ -10,7 +10,9 @@ from fishpool.inputs import add_tables, grouped
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("--sql", action="append", default=[], type=Path, help="a metric's SQL; its header is the comment")
+    parser.add_argument(
+        "--sql", action="append", default=[], type=Path, help="a metric's SQL; its header is the comment"
+    )
     parser.add_argument("--threads", type=int, default=1)
     add_tables(parser)
     arguments = parser.parse_args()

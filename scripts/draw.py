@@ -1,4 +1,4 @@
-"""Draw one research question's figure as SVG, PNG and self-contained HTML: draw.py --question rqNN --directory DIR TABLE=FILE..."""
+"""Draw a research question's figure as SVG, PNG and offline HTML: draw.py --question Q --directory DIR TABLE=FILE..."""
 
 import argparse
 from importlib import import_module

@@ -1,6 +1,7 @@
-"""Compute one table that SQL cannot: solve.py --function MODULE.FUNCTION --output FILE [--parameters JSON] TABLE=FILE...
+"""Compute one table that SQL cannot: solve.py --function MODULE.FUNCTION --output FILE [--parameters J] TABLE=FILE...
 
-The function, one of fishpool.analysis, gets the input tables as frames by name, the parameters, and returns a frame.
+The function, one of fishpool.analysis, gets the input tables as frames in the order given, the parameters (JSON) by
+name, and returns a frame.
 """
 
 import argparse
@@ -9,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fishpool.database import read
+from fishpool.files import replacing
 from fishpool.inputs import add_tables, grouped
 
 
@@ -22,10 +24,9 @@ def main() -> None:
     module, _, name = arguments.function.rpartition(".")
     solve = getattr(import_module(f"fishpool.analysis.{module}"), name)
     tables = {table: read(files) for table, files in grouped(arguments.tables).items()}
-    part = arguments.output.with_name(arguments.output.name + ".part")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    solve(**tables, **arguments.parameters).write_parquet(part, compression="zstd")
-    part.replace(arguments.output)
+    solved = solve(*tables.values(), **arguments.parameters)
+    with replacing(arguments.output) as part:
+        solved.write_parquet(part, compression="zstd")
 
 
 if __name__ == "__main__":

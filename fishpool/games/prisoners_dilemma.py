@@ -1,7 +1,7 @@
 """The iterated prisoner's dilemma: two agents, a known number of rounds, both choose at once, most points win.
 
-These are the rules alone: what an agent sees (`view`), what it may do (`read_action`), and what a round's two moves make
-of a match, with every way in which it can end (`settle`). Clocks and the reading of replies belong to
+These are the rules alone: what an agent sees (`view`), what it may do (`read_action`), and what a round's two moves
+make of a match, with every way in which it can end (`settle`). Clocks and the reading of replies belong to
 `fishpool.referee`, pairing and records to `fishpool.runners.prisoners_dilemma`. Payoffs: T = 5, R = 3, P = 1, S = 0.
 """
 

@@ -12,6 +12,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from fishpool.games import prisoners_dilemma as rules
 from fishpool.games.prisoners_dilemma import Choice, Match, Move, Parameters
 from fishpool.players.scripted import STRATEGIES, History, Strategy
 from fishpool.records import Ending, Status
-from fishpool.referee import Player, ask
+from fishpool.referee import Player, Turn, ask
 from fishpool.seeds import draw, name_key, uniforms
 from fishpool.shards import Shard
 
@@ -70,32 +71,38 @@ def number_of_runs(shard: Shard) -> int:
 
 def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
     """Play all matches; yields frames of `runs` and `turns`, some thousand matches at a time, in canonical order."""
-    import polars as pl
-
     strategies = {player.name: STRATEGIES[player.strategy] for player in shard.players}
     parameters = Parameters(**{**shard.parameters, "agent_ids": tuple(shard.parameters["agent_ids"])})
     todo = pairings(shard)
     for start in range(0, len(todo), _MATCHES_AT_ONCE):
-        batch = todo[start : start + _MATCHES_AT_ONCE]
-        broken: set[str] = set()  # strategies that raised; their matches are refereed one by one
-        while True:
-            refereed = [i for i, pairing in enumerate(batch) if any(strategies[p].name in broken for p in pairing.players)]
-            together = sorted(set(range(len(batch))) - set(refereed))
-            try:
-                done, submitted = play_in_columns([batch[i] for i in together], strategies, parameters)
-                break
-            except StrategyError as error:
-                broken.add(error.strategy.name)
-        frames = _frames_of_columns(shard, parameters, [batch[i] for i in together], done, submitted)
-        if refereed:
-            played = asyncio.run(_referee_all([batch[i] for i in refereed], strategies, parameters, shard.turn_timeout))
-            extra = _frames_of_matches(shard, parameters, [batch[i] for i in refereed], played)
-            order = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in batch]})
-            frames = {
-                table: order.join(pl.concat([frames[table], extra[table]]), on="run_id", maintain_order="left_right")
-                for table in frames
-            }
-        yield frames
+        yield _play_batch(shard, parameters, strategies, todo[start : start + _MATCHES_AT_ONCE])
+
+
+def _play_batch(
+    shard: Shard, parameters: Parameters, strategies: Mapping[str, Strategy], batch: Sequence[Pairing]
+) -> dict[str, pl.DataFrame]:
+    """All in columns; if a strategy raises there, its matches are refereed one by one, so that only those end void."""
+    import polars as pl
+
+    broken: set[str] = set()
+    while True:
+        refereed = [pairing for pairing in batch if not broken.isdisjoint(strategies[p].name for p in pairing.players)]
+        together = [pairing for pairing in batch if broken.isdisjoint(strategies[p].name for p in pairing.players)]
+        try:
+            done, submitted = play_in_columns(together, strategies, parameters)
+            break
+        except StrategyError as error:
+            broken.add(error.strategy.name)
+    frames = _frames_of_columns(shard, parameters, together, done, submitted)
+    if not refereed:
+        return frames
+    played = asyncio.run(_referee_all(refereed, strategies, parameters, shard.turn_timeout))
+    extra = _frames_of_matches(shard, parameters, refereed, played)
+    canonical = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in batch]})
+    return {
+        table: canonical.join(pl.concat([frames[table], extra[table]]), on="run_id", maintain_order="left_right")
+        for table in frames
+    }
 
 
 # ── In columns ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +186,8 @@ async def referee_match(
 ) -> Played:
     """Play one match between any two players. `flip(seat, resolved rounds)` says whether noise turns that choice."""
     match = Match(parameters.agent_ids, parameters.rounds)
-    turns, flipped = [], []
+    turns: list[Mapping[str, Move]] = []
+    flipped: list[Mapping[str, bool]] = []
     while match.result is None:
         asked = await asyncio.gather(
             *(ask(players[agent], rules.view(match, agent), rules.read_action, turn_timeout) for agent in match.agents)
@@ -192,7 +200,7 @@ async def referee_match(
     return Played(match, turns, flipped)
 
 
-def _as_move(turn: Any) -> Move:
+def _as_move(turn: Turn) -> Move:
     if turn.status is not Status.MOVED:
         return Move(turn.status, fault=turn.fault)
     if turn.action == rules.RESIGN:
@@ -203,24 +211,26 @@ def _as_move(turn: Any) -> Move:
 async def _referee_all(
     batch: Sequence[Pairing], strategies: Mapping[str, Strategy], parameters: Parameters, turn_timeout: float
 ) -> list[Played]:
-    played = []
-    for pairing in batch:
+    return [await _referee_scripted(pairing, strategies, parameters, turn_timeout) for pairing in batch]
 
-        def luck(seat: int, stream: str, resolved: int, pairing: Pairing = pairing) -> float:
-            return draw(pairing.seed, stream, *pairing.players, seat, counter=resolved)
 
-        def own_luck(seat: int, luck: Callable[[int, str, int], float] = luck) -> Callable[[int], np.ndarray]:
-            return lambda resolved: np.array([luck(seat, "policy", resolved)])
+async def _referee_scripted(
+    pairing: Pairing, strategies: Mapping[str, Strategy], parameters: Parameters, turn_timeout: float
+) -> Played:
+    def luck(stream: str, seat: int, resolved: int) -> float:
+        return draw(pairing.seed, stream, *pairing.players, seat, counter=resolved)
 
-        def flip(seat: int, resolved: int, luck: Callable[[int, str, int], float] = luck) -> bool:
-            return luck(seat, "noise", resolved) < parameters.noise
+    def policy(seat: int, resolved: int) -> np.ndarray:
+        return np.array([luck("policy", seat, resolved)])
 
-        players = {
-            agent: ScriptedPlayer(strategies[name], own_luck(seat))
-            for seat, (agent, name) in enumerate(zip(parameters.agent_ids, pairing.players, strict=True))
-        }
-        played.append(await referee_match(players, parameters, turn_timeout, flip))
-    return played
+    def flip(seat: int, resolved: int) -> bool:
+        return luck("noise", seat, resolved) < parameters.noise
+
+    players = {
+        agent: ScriptedPlayer(strategies[name], partial(policy, seat))
+        for seat, (agent, name) in enumerate(zip(parameters.agent_ids, pairing.players, strict=True))
+    }
+    return await referee_match(players, parameters, turn_timeout, flip)
 
 
 # ── Writing down ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +243,9 @@ def _run_id(shard: Shard, pairing: Pairing) -> str:
 _ACTIONS = {choice: json.dumps({"type": "choose", "choice": choice}) for choice in Choice}
 
 
-def _runs_frame(shard: Shard, parameters: Parameters, batch: Sequence[Pairing], values: Mapping[str, Any]) -> pl.DataFrame:
+def _runs_frame(
+    shard: Shard, parameters: Parameters, batch: Sequence[Pairing], values: Mapping[str, Any]
+) -> pl.DataFrame:
     """The `runs` frame: what all matches of a shard have in common, beside the `values` that differ."""
     everywhere = {
         "study": shard.study,
@@ -309,13 +321,12 @@ def _frames_of_matches(
     shard: Shard, parameters: Parameters, batch: Sequence[Pairing], played: Sequence[Played]
 ) -> dict[str, pl.DataFrame]:
     """Frames of refereed matches, which may have ended in any way."""
-    results = [game.match.result for game in played]
-    assert all(result is not None for result in results)
+    results = [game.match.result for game in played if game.match.result]
     runs = {
-        "ending": [result.ending for result in results if result],
-        "end_reason": [result.reason for result in results if result],
+        "ending": [result.ending for result in results],
+        "end_reason": [result.reason for result in results],
         "rounds": [len(game.match.history) for game in played],
-        "winner": [result.winner for result in results if result],
+        "winner": [result.winner for result in results],
         "turn_records": [2 * len(game.turns) for game in played],
     }
     rows = [

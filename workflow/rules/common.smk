@@ -30,7 +30,7 @@ configfile: str(ROOT / "config" / "config.yaml")
 try:
     CONFIG = study.load(config, files=[Path(file) for file in workflow.configfiles])
 except study.ConfigError as error:
-    raise WorkflowError("\n".join(error.faults)) from None
+    sys.exit("\n".join(error.faults))  # a WorkflowError would wrap the sentences in places of this file
 
 RESULTS = CONFIG.results
 LOGS = f"{RESULTS}/logs"
@@ -79,6 +79,7 @@ def code(script, *modules):
     return [source(path) for path in sorted(found)]
 
 
+@functools.cache
 def imported(path):
     """The files of fishpool that one source file imports; raises on an import that cannot be followed."""
     tree = ast.parse(Path(source(path)).read_text(), path)
@@ -100,8 +101,30 @@ def imported(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names if alias.name.split(".")[0] == "fishpool"}
     packages = {".".join(name.split(".")[: n + 1]) for name in names for n in range(len(name.split(".")))}
-    files = {f"{name.replace('.', '/')}{end}" for name in packages for end in (".py", "/__init__.py")}
+    paths = [Path(*name.split(".")) for name in packages]
+    files = {str(file) for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")}
     return [file for file in files if Path(source(file)).is_file()]
+
+
+def shard_file(study, condition, shard, name):
+    return f"{RESULTS}/jsonl/{study}/{condition}/{shard}/{name}"
+
+
+def shard_files(study, condition, name):
+    """The file of this name in every shard of a condition."""
+    shards = [shard for one, other, shard in SHARDS if (one, other) == (study, condition)]
+    return [shard_file(study, condition, shard, name) for shard in shards]
+
+
+def sql_file(metric):
+    game = QUERIED[metric][-1]
+    return source(f"workflow/sql/{game}/{metric}.sql" if game else f"workflow/sql/{metric}.sql")
+
+
+def tables_of(game):
+    """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
+    metrics = {**QUERIED, **SOLVED}
+    return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
 
 
 def table_file(table, study, condition):
@@ -126,3 +149,8 @@ def table_files(tables, game=None):
 def table_arguments(tables, game=None):
     """The same as command-line arguments, TABLE=FILE."""
     return [f"{table}={file}" for table in tables for file in table_files([table], game)]
+
+
+def condition_arguments(tables):
+    """The same for the one condition of a job."""
+    return lambda wildcards: [f"{table}={table_file(table, wildcards.study, wildcards.condition)}" for table in tables]

@@ -13,12 +13,12 @@ rule collect:
         DATABASE,
     log:
         f"{LOGS}/collect.log",
+    conda:
+        "../envs/fishpool.yaml"
+    threads: 2
     params:
         tables=table_arguments(TABLES),
         sql=[f"--sql={sql_file(metric)}" for metric in QUERIED],
-    threads: 2
-    conda:
-        "../envs/fishpool.yaml"
     message:
         "collect all tables into {output}"
     shell:

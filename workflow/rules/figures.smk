@@ -2,9 +2,9 @@
 
 # question -> (the tables it shows, the game it belongs to)
 QUESTIONS = {
-    #"rq09": (["pd_matchups", "pd_ranking"], "prisoners_dilemma"),
-    #"rq10": (["pd_rounds", "pd_profiles"], "prisoners_dilemma"),
-    #"rq11": (["pd_strategy_shares"], "prisoners_dilemma"),
+    "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
+    # "rq10": (["pd_rounds", "pd_profiles"], "prisoners_dilemma"),
+    # "rq11": (["pd_strategy_shares"], "prisoners_dilemma"),
 }
 FORMATS = ["svg", "png", "html"]
 FIGURES = [
@@ -28,13 +28,13 @@ for question, (tables, game) in QUESTIONS.items():
             [f"{RESULTS}/figures/{question}.{ending}" for ending in FORMATS],
         log:
             f"{LOGS}/draw/{question}.log",
+        conda:
+            "../envs/fishpool.yaml"
         params:
             question=question,
             tables=table_arguments(tables, game),
-        conda:
-            "../envs/fishpool.yaml"
         message:
             f"draw {question}"
         shell:
-            "python {input.script:q} --question {params.question} --directory $(dirname {output[0]:q})"
+            'python {input.script:q} --question {params.question} --directory "$(dirname {output[0]:q})"'
             " {params.tables:q} 2>&1 | tee {log:q}"

@@ -13,26 +13,9 @@ QUERIED = {
 # metric in Python -> (module and function of fishpool.analysis, the tables it reads, the game it belongs to)
 SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
-    #"pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
+    # "pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
 }
 TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED]
-
-
-def tables_of(game):
-    """All tables that a game's studies have."""
-    metrics = {**QUERIED, **SOLVED}
-    return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
-
-
-def sql_file(metric):
-    game = QUERIED[metric][-1]
-    return source(f"workflow/sql/{game}/{metric}.sql" if game else f"workflow/sql/{metric}.sql")
-
-
-def arguments_of(tables):
-    return lambda wildcards: [
-        f"{table}={table_file(table, wildcards.study, wildcards.condition)}" for table in tables
-    ]
 
 
 for metric, (tables, game) in QUERIED.items():
@@ -49,10 +32,10 @@ for metric, (tables, game) in QUERIED.items():
             table_file(metric, "{study}", "{condition}"),
         log:
             f"{LOGS}/query/{metric}/{{study}}/{{condition}}.log",
-        params:
-            tables=arguments_of(tables),
         conda:
             "../envs/fishpool.yaml"
+        params:
+            tables=condition_arguments(tables),
         message:
             f"query {metric} of {{wildcards.study}}/{{wildcards.condition}}"
         shell:
@@ -73,16 +56,16 @@ for metric, (function, tables, game) in SOLVED.items():
             table_file(metric, "{study}", "{condition}"),
         log:
             f"{LOGS}/solve/{metric}/{{study}}/{{condition}}.log",
+        conda:
+            "../envs/fishpool.yaml"
         params:
             function=function,
-            tables=arguments_of(tables),
+            tables=condition_arguments(tables),
             parameters=(
                 (lambda wildcards: json.dumps({"strategy_set": STUDIES[wildcards.study].strategy_set}))
                 if metric == "pd_strategy_shares"
                 else "{}"
             ),
-        conda:
-            "../envs/fishpool.yaml"
         message:
             f"solve {metric} of {{wildcards.study}}/{{wildcards.condition}}"
         shell:

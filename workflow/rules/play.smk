@@ -1,10 +1,6 @@
 # Games are played a shard at a time: one condition and one block of seeds. The shard is the job's one parameter.
 
 
-def shard_file(study, condition, shard, name):
-    return f"{RESULTS}/jsonl/{study}/{condition}/{shard}/{name}"
-
-
 for game in GAMES:
 
     rule:
@@ -18,13 +14,13 @@ for game in GAMES:
             sums=shard_file("{study}", "{condition}", "{shard}", "SHA256SUMS"),
         log:
             f"{LOGS}/play/{{study}}/{{condition}}/{{shard}}.log",
-        params:
-            shard=lambda wildcards: SHARDS[wildcards.study, wildcards.condition, wildcards.shard].to_json(),
         wildcard_constraints:
             study=one_of(one.name for one in CONFIG.studies if one.game == game),
         conda:
             "../envs/fishpool.yaml"
+        params:
+            shard=lambda wildcards: SHARDS[wildcards.study, wildcards.condition, wildcards.shard].to_json(),
         message:
             "play {wildcards.study}/{wildcards.condition}/{wildcards.shard}"
         shell:
-            "python {input.script:q} --shard {params.shard:q} --directory $(dirname {output.sums:q}) 2>&1 | tee {log:q}"
+            'python {input.script:q} --shard {params.shard:q} --directory "$(dirname {output.sums:q})" 2>&1 | tee {log:q}'

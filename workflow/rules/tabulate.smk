@@ -3,32 +3,22 @@
 RECORD_TABLES = sorted({table for game in GAMES for table in records.GAME_TABLES[game]})
 
 
-def shards_of(study, condition):
-    return [shard for one, other, shard in SHARDS if (one, other) == (study, condition)]
-
-
 rule tabulate:
     input:
         code("scripts/tabulate.py"),
-        lambda wildcards: [
-            shard_file(wildcards.study, wildcards.condition, shard, f"{wildcards.table}.jsonl")
-            for shard in shards_of(wildcards.study, wildcards.condition)
-        ],
-        sums=lambda wildcards: [
-            shard_file(wildcards.study, wildcards.condition, shard, "SHA256SUMS")
-            for shard in shards_of(wildcards.study, wildcards.condition)
-        ],
+        lambda wildcards: shard_files(wildcards.study, wildcards.condition, f"{wildcards.table}.jsonl"),
+        sums=lambda wildcards: shard_files(wildcards.study, wildcards.condition, "SHA256SUMS"),
         script=source("scripts/tabulate.py"),
     output:
         table_file("{table}", "{study}", "{condition}"),
     log:
         f"{LOGS}/tabulate/{{table}}/{{study}}/{{condition}}.log",
-    params:
-        game=lambda wildcards: STUDIES[wildcards.study].game,
     wildcard_constraints:
         table=one_of(RECORD_TABLES),
     conda:
         "../envs/fishpool.yaml"
+    params:
+        game=lambda wildcards: STUDIES[wildcards.study].game,
     message:
         "tabulate {wildcards.table} of {wildcards.study}/{wildcards.condition}"
     shell:
