@@ -112,7 +112,12 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("promise", "integer", "pledge: public promise (tons), if one was made", False),
         Column("demand", "integer", "catch: demand (tons), capped where promises bind", False),
         Column("catch", "integer", "catch: catch (tons) after rationing", False),
-        Column("report", "integer", "report: public claim about the catch (tons), the catch itself where truth is forced", False),
+        Column(
+            "report",
+            "integer",
+            "report: public claim about the catch (tons), the catch itself where truth is forced",
+            False,
+        ),
         Column("audited", "boolean", "report: whether the true catch was published by an audit", False),
         Column("fine", "number", "report: fine paid", False),
         Column("refund", "number", "report: share received of redistributed fines", False),

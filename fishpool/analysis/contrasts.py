@@ -97,7 +97,9 @@ def compare(a: _Floats, b: _Floats) -> Comparison:
     """
     pairs = len(a)
     if pairs == 0:
-        return Comparison(0, None, None, None, None, None, None, None, "none", "no seed was observed in both conditions")
+        return Comparison(
+            0, None, None, None, None, None, None, None, "none", "no seed was observed in both conditions"
+        )
     difference = a - b
     binary = bool(np.isin(np.concatenate([a, b]), (0, 1)).all())
     means = (float(a.mean()), float(b.mean()), float(difference.mean()))

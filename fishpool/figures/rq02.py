@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "Do agents lie unasked?"
 
@@ -31,10 +32,12 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
         return style.no_data(QUESTION)
     encodings = style.conditions(_PERMISSIONS, "permission")
     rows = []
-    for (study, group), here in rates.sort("study", "group", maintain_order=True).group_by("study", "group", maintain_order=True):
+    for (study, group), here in rates.sort("study", "group", maintain_order=True).group_by(
+        "study", "group", maintain_order=True
+    ):
         players = sorted(set(here["player"]))
         panels = [_panel(here.filter(pl.col("metric") == metric), metric, players, encodings) for metric in _KINDS]
-        rows.append(alt.hconcat(*panels, spacing=10, title=style.heading(f"{study}: a pool of {group}")))
+        rows.append(alt.hconcat(*panels, spacing=10, title=heading(f"{study}: a pool of {group}")))
     notes = [
         f"Share of a player's claims that are untrue, by what the rules say about lying. {style.numbers(rates, 'runs')} runs "
         "a point, paired by seed.",
@@ -57,9 +60,13 @@ def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict
         type="nominal",
         sort=None,
         scale=alt.Scale(domain=players),
-        axis=alt.Axis(title=None, ticks=False, domain=False, grid=True, labelPadding=6) if first else alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=True),  # fmt: skip
+        axis=alt.Axis(title=None, ticks=False, domain=False, grid=True, labelPadding=6)
+        if first
+        else alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=True),  # fmt: skip
     )
-    offset = alt.YOffset("permission", type="nominal", sort=None, scale=alt.Scale(domain=_PERMISSIONS, paddingOuter=0.6))
+    offset = alt.YOffset(
+        "permission", type="nominal", sort=None, scale=alt.Scale(domain=_PERMISSIONS, paddingOuter=0.6)
+    )
     tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("permission", type="nominal")]
     tooltip += [alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")]
     bars = alt.Chart(rates.drop_nulls(["low", "high"])).mark_rule(strokeWidth=1.2)
@@ -72,5 +79,5 @@ def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict
         ),
         width=270,
         height=26 * len(players),
-        title=style.heading(_KINDS[metric]),
+        title=heading(_KINDS[metric]),
     )  # fmt: skip

@@ -12,10 +12,12 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "Does auditing deter?"
 
 _WIDTH, _HEIGHT = 290, 200
+_FINE = "fine φ"
 
 
 def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> Any:
@@ -27,7 +29,9 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     advantage = estimates.filter(pl.col("metric") == "advantage").join(liars, on=["study", "player"])
     if advantage.is_empty():
         return style.no_data(QUESTION)
-    advantage = advantage.with_columns(phi=pl.format("{}", pl.col("fine").cast(pl.Int64))).sort("fine", "audit_q")
+    advantage = advantage.with_columns(pl.format("{}", "fine").str.strip_suffix(".0").alias(_FINE)).sort(
+        "fine", "audit_q"
+    )
     rows = []
     for (study, player), points in advantage.group_by("study", "player", maintain_order=True):
         here = (pl.col("study") == study) & (pl.col("player") == player)
@@ -35,7 +39,7 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
         rows.append(
             alt.hconcat(
                 _panel(points, rule, None), _panel(points, rule, _around(points, rule)), spacing=24,
-                title=style.heading(f"{study}: {player}"),
+                title=heading(f"{study}: {player}"),
             )
         )  # fmt: skip
     notes = [
@@ -44,7 +48,9 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
         f"{style.numbers(advantage, 'runs')} runs a point. Bands: 95 % bootstrap intervals over seeds, none where nothing "
         "varies. Dashed: the expected fine at which a lie pays nothing.",
     ]
-    told = " ".join(f"q {row['audit_q']}, fine {row['phi']}: {row['estimate']:.1f}." for row in advantage.iter_rows(named=True))
+    told = " ".join(
+        f"q {row['audit_q']}, fine {row['fine']:g}: {row['estimate']:.1f}." for row in advantage.iter_rows(named=True)
+    )
     return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Advantage of lying: {told}")
 
 
@@ -58,18 +64,25 @@ def _around(points: pl.DataFrame, rule: pl.DataFrame) -> tuple[list[float], list
 
 def _panel(points: pl.DataFrame, rule: pl.DataFrame, part: tuple[list[float], list[float]] | None) -> alt.LayerChart:
     across = alt.Scale(domain=part[0] if part else [0, points["expected_fine"].max()], nice=False, padding=5)
-    up = alt.Scale(domain=part[1] if part else style.extent(points, "estimate", "low", "high"), nice=part is None, padding=5)
+    up = alt.Scale(
+        domain=part[1] if part else style.extent(points, "estimate", "low", "high"), nice=part is None, padding=5
+    )
     x = alt.X("expected_fine", type="quantitative", scale=across, axis=alt.Axis(title="expected fine of a lie, q φ (payoff)", grid=False, tickCount=6))  # fmt: skip
     axis = alt.Axis(title="payoff above the honest twin's", tickCount=6)
-    encodings = style.conditions(style.in_order(points["phi"]), "phi", "fine φ")
-    tooltip = [alt.Tooltip(field, type="quantitative") for field in ("audit_q", "fine", "expected_fine", "estimate", "low", "high", "runs")]
+    encodings = style.conditions(style.in_order(points[_FINE]), _FINE)
+    tooltip = [
+        alt.Tooltip(field, type="quantitative")
+        for field in ("audit_q", "fine", "expected_fine", "estimate", "low", "high", "runs")
+    ]
     band = alt.Chart(points.drop_nulls(["low", "high"])).mark_area(opacity=0.2, clip=True)
     line = alt.Chart(points).mark_line(strokeWidth=1.4, clip=True)
     marks = alt.Chart(points).mark_point(filled=True, size=28, opacity=1, clip=True)
     y = alt.Y("estimate", type="quantitative", scale=up, axis=axis)
     even = alt.Chart(rule)
     layers = [
-        alt.Chart(alt.Data(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8).encode(y=alt.datum(0, type="quantitative", scale=up, axis=axis)),
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_rule(color=style.FAINT, strokeWidth=0.8)
+        .encode(y=alt.datum(0, type="quantitative", scale=up, axis=axis)),
         band.encode(x=x, y=alt.Y("low", type="quantitative", scale=up, axis=axis), y2="high", color=encodings["color"]),
         line.encode(x=x, y=y, color=encodings["color"], strokeDash=encodings["dash"]),
         marks.encode(x=x, y=y, color=encodings["color"], shape=encodings["shape"], tooltip=tooltip),

@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "Who gains from lies?"
 
@@ -47,8 +48,11 @@ def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: boo
     encodings = style.conditions(_CLASSES, "class")
     x = alt.X("du", type="quantitative", scale=_scale(reach[0]), axis=_axis("for the agent, Δu (payoff)", reach[0]))
     y = alt.Y("dw", type="quantitative", scale=_scale(reach[1]), axis=_axis("for everyone, ΔW (payoff)" if first else None, reach[1]))  # fmt: skip
-    tooltip = [alt.Tooltip("class", type="nominal"), *(alt.Tooltip(field, type="quantitative") for field in ("du", "dw", "deviations"))]
-    zero = alt.Chart(alt.Data(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
+    tooltip = [
+        alt.Tooltip("class", type="nominal"),
+        *(alt.Tooltip(field, type="quantitative") for field in ("du", "dw", "deviations")),
+    ]
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
     size = alt.Size("deviations", type="quantitative", scale=alt.Scale(type="log", range=[12, 130]), legend=None)
     marks = alt.Chart(points).mark_point(filled=True, opacity=0.65)
     return alt.layer(
@@ -57,7 +61,7 @@ def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: boo
         marks.encode(x=x, y=y, size=size, color=encodings["color"], shape=encodings["shape"], tooltip=tooltip),
         width=_SIZE,
         height=_SIZE,
-        title=style.heading(name),
+        title=heading(name),
     )
 
 

@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "What does lying cost everyone?"
 
@@ -32,7 +33,7 @@ def chart(commons_observations: pl.DataFrame, commons_estimates: pl.DataFrame, c
         own = means.filter(pl.col("study") == study)
         prices = own.filter(pl.col("speech") == "free", pl.col("metric").is_in(list(_PRICES)))
         rows.append(
-            alt.hconcat(_dumbbells(here, own.filter(welfare)), _prices(prices), spacing=30, title=style.heading(str(study)))
+            alt.hconcat(_dumbbells(here, own.filter(welfare)), _prices(prices), spacing=30, title=heading(str(study)))
         )
     notes = [
         "Left: welfare (sum of all payoffs in a run); a thin line is one seed under the three rules of speech, a large point "
@@ -41,22 +42,37 @@ def chart(commons_observations: pl.DataFrame, commons_estimates: pl.DataFrame, c
         "Bars: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
     told = " ".join(f"{row['speech']}: {row['estimate']:.1f}." for row in means.filter(welfare).iter_rows(named=True))
-    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Mean welfare by rule of speech. {told}")
+    return style.page(
+        alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Mean welfare by rule of speech. {told}"
+    )
 
 
 def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> alt.LayerChart:
-    y = alt.Y("speech", type="nominal", sort=None, scale=alt.Scale(domain=_SPEECH), axis=alt.Axis(title=None, ticks=False, domain=False))
+    y = alt.Y(
+        "speech",
+        type="nominal",
+        sort=None,
+        scale=alt.Scale(domain=_SPEECH),
+        axis=alt.Axis(title=None, ticks=False, domain=False),
+    )
     scale = alt.Scale(domain=style.extent(seeds, "numerator"), zero=False)
     axis = alt.Axis(title="welfare (payoff)", tickCount=6)
     x = alt.X("numerator", type="quantitative", scale=scale, axis=axis)
-    seeds, means = (table.with_columns(place=pl.col("speech").replace_strict(_SPEECH, range(3))) for table in (seeds, means))
+    seeds, means = (
+        table.with_columns(place=pl.col("speech").replace_strict(_SPEECH, range(3))) for table in (seeds, means)
+    )
     order = alt.Order("place", type="quantitative")  # a line goes down the rules
-    lines = alt.Chart(seeds.select("speech", "place", "seed", "numerator")).mark_line(opacity=0.13, strokeWidth=0.7, color=style.COLOURS[4])
+    lines = alt.Chart(seeds.select("speech", "place", "seed", "numerator")).mark_line(
+        opacity=0.13, strokeWidth=0.7, color=style.COLOURS[4]
+    )
     ends = alt.Chart(means).mark_line(strokeWidth=1.6, color=style.INK)
     bars = alt.Chart(means.drop_nulls(["low", "high"])).mark_rule(strokeWidth=3, color=style.INK)
     marks = alt.Chart(means).mark_point(filled=True, size=70, opacity=1, color=style.COLOURS[3])
     at = alt.X("estimate", type="quantitative", scale=scale, axis=axis)
-    tooltip = [alt.Tooltip("speech", type="nominal"), *(alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs"))]
+    tooltip = [
+        alt.Tooltip("speech", type="nominal"),
+        *(alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")),
+    ]
     return alt.layer(
         lines.encode(x=x, y=y, detail=alt.Detail("seed", type="nominal"), order=order),
         ends.encode(x=at, y=y, order=order),
@@ -72,7 +88,7 @@ def _prices(prices: pl.DataFrame) -> alt.LayerChart:
     y = alt.Y("twin", type="nominal", sort=None, scale=alt.Scale(domain=list(_PRICES.values())), axis=alt.Axis(title=None, ticks=False, domain=False))  # fmt: skip
     axis = alt.Axis(title=["welfare minus that", "of free speech (payoff)"], tickCount=5)
     scale = alt.Scale(zero=True, padding=12)
-    zero = alt.Chart(alt.Data(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
     bars = alt.Chart(named.drop_nulls(["low", "high"])).mark_rule(strokeWidth=1.4, color=style.INK)
     marks = alt.Chart(named).mark_point(filled=True, size=50, opacity=1, color=style.COLOURS[3])
     text = alt.Chart(named).mark_text(dy=-11, fontSize=style.SMALL, color=style.INK)

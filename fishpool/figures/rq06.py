@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "How many liars break a pool?"
 
@@ -35,14 +36,16 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
             for place, kind in enumerate(kinds):
                 line = here.filter(pl.col("metric") == metric, pl.col("others").fill_null(kind) == kind).sort("liars")
                 panels.append(_panel(line, title if place == 0 else None, f"k {names} among {kind}", width))
-            rows.append(alt.hconcat(*panels, spacing=16, title=style.heading(str(study)) if metric == "efficiency" else ""))
+            rows.append(alt.hconcat(*panels, spacing=16, title=heading(str(study)) if metric == "efficiency" else ""))
     notes = [
         "Pools of which k agents lie by rule; the others are all of one kind. Above: catch over the sustainable catch. Below: "
         f"share of pools that never collapsed. {style.numbers(estimates, 'runs')} runs a point, paired by seed.",
         "Bands: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
     efficiency = estimates.filter(pl.col("metric") == "efficiency").iter_rows(named=True)
-    told = " ".join(f"{row['liars']} liars among {row['others'] or 'nobody else'}: {row['estimate']:.2f}." for row in efficiency)
+    told = " ".join(
+        f"{row['liars']} liars among {row['others'] or 'nobody else'}: {row['estimate']:.2f}." for row in efficiency
+    )
     return style.page(alt.vconcat(*rows, spacing=14), QUESTION, notes, f"{QUESTION} Efficiency. {told}")
 
 
@@ -62,5 +65,5 @@ def _panel(line: pl.DataFrame, title: str | None, name: str, width: float) -> al
         base.mark_point(filled=True, size=30, opacity=1, color=style.COLOURS[0]).encode(x=x, y=y, tooltip=tooltip),
         width=width,
         height=120,
-        title=style.heading(name),
+        title=heading(name),
     )

@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "Does information protect?"
 
@@ -29,7 +30,7 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     rows = []
     for (study,), here in cells.group_by("study", maintain_order=True):
         panels = [_panel(here.filter(pl.col("metric") == metric), metric) for metric in _PANELS]
-        rows.append(alt.hconcat(*panels, spacing=24, title=style.heading(str(study))))
+        rows.append(alt.hconcat(*panels, spacing=24, title=heading(str(study))))
     notes = [
         "Mean over runs, and below it its 95 % bootstrap interval over seeds (none where nothing varies). "
         f"{style.numbers(cells, 'runs')} runs a cell, paired by seed.",
@@ -49,15 +50,26 @@ def _panel(cells: pl.DataFrame, metric: str) -> alt.LayerChart:
     cells = cells.with_columns(interval=pl.Series(written, dtype=pl.String))
     x = alt.X("stock", type="nominal", sort=None, scale=alt.Scale(domain=_STOCK), axis=alt.Axis(title="stock", labelAngle=0, domain=False, ticks=False))  # fmt: skip
     y = alt.Y("memory", type="nominal", sort=None, scale=alt.Scale(domain=_MEMORY), axis=alt.Axis(title="memory", domain=False, ticks=False))  # fmt: skip
-    legend = alt.Legend(orient="top", direction="horizontal", title=_PANELS[metric], gradientLength=150, gradientThickness=6, tickCount=5)
+    legend = alt.Legend(
+        orient="top",
+        direction="horizontal",
+        title=_PANELS[metric],
+        gradientLength=150,
+        gradientThickness=6,
+        tickCount=5,
+    )
     color = alt.Color("estimate", type="quantitative", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
     ink = alt.condition("datum.estimate > 0.5", alt.value("black"), alt.value("white"))
     tooltip = [alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")]
     base = alt.Chart(cells)
     return alt.layer(
         base.mark_rect(stroke="white").encode(x=x, y=y, color=color, tooltip=tooltip),
-        base.mark_text(fontSize=12, dy=-6).encode(x=x, y=y, text=alt.Text("estimate", type="quantitative", format=".2f"), color=ink),
-        base.mark_text(fontSize=style.SMALL, dy=9).encode(x=x, y=y, text=alt.Text("interval", type="nominal"), color=ink),
+        base.mark_text(fontSize=12, dy=-6).encode(
+            x=x, y=y, text=alt.Text("estimate", type="quantitative", format=".2f"), color=ink
+        ),
+        base.mark_text(fontSize=style.SMALL, dy=9).encode(
+            x=x, y=y, text=alt.Text("interval", type="nominal"), color=ink
+        ),
         width=265,
         height=130,
     ).resolve_scale(color="independent")

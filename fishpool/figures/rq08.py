@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
+from fishpool.figures.commons import heading
 
 QUESTION = "Is there end-game lying?"
 
@@ -23,20 +24,24 @@ _PANELS = {
 
 def chart(commons_lies_rounds: pl.DataFrame, commons_conditions: pl.DataFrame) -> Any:
     """The figure from the two tables: a row of panels a study."""
-    rates = commons_lies_rounds.join(commons_conditions.select("study", "condition", "horizon"), on=["study", "condition"])
+    rates = commons_lies_rounds.join(
+        commons_conditions.select("study", "condition", "horizon"), on=["study", "condition"]
+    )
     if rates.is_empty():
         return style.no_data(QUESTION)
     rows = []
     for (study,), here in rates.group_by("study", maintain_order=True):
         panels = [_panel(here, prefix) for prefix in _PANELS]
-        rows.append(alt.hconcat(*panels, spacing=24, title=style.heading(str(study))))
+        rows.append(alt.hconcat(*panels, spacing=24, title=heading(str(study))))
     notes = [
         f"Share of untrue claims in each round over all agents. {style.numbers(rates, 'runs')} runs a round (pools that "
         "have not collapsed), paired by seed.",
         "Bands: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
     last = rates.group_by("horizon", maintain_order=True).agg(pl.col("broken_rate").sort_by("round").last())
-    told = " ".join(f"Horizon {horizon}: {rate:.2f} in the last round." for horizon, rate in last.iter_rows() if rate is not None)
+    told = " ".join(
+        f"Horizon {horizon}: {rate:.2f} in the last round." for horizon, rate in last.iter_rows() if rate is not None
+    )
     return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Broken promises by round. {told}")
 
 
@@ -47,7 +52,10 @@ def _panel(rates: pl.DataFrame, prefix: str) -> alt.LayerChart:
     x = alt.X("round", type="quantitative", scale=alt.Scale(domain=[1, last], padding=6, nice=False), axis=alt.Axis(title="round", values=list(range(1, last + 1)), format="d", grid=False))  # fmt: skip
     scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, tickCount=5)
     low, high = f"{prefix}_low", f"{prefix}_high"
-    tooltip = [alt.Tooltip("horizon", type="nominal"), *(alt.Tooltip(name, type="quantitative") for name in ("round", field, low, high, "runs"))]
+    tooltip = [
+        alt.Tooltip("horizon", type="nominal"),
+        *(alt.Tooltip(name, type="quantitative") for name in ("round", field, low, high, "runs")),
+    ]
     y = alt.Y(field, type="quantitative", scale=scale, axis=axis)
     band = alt.Chart(rates.drop_nulls([low, high])).mark_area(opacity=0.2)
     line = alt.Chart(rates.drop_nulls(field)).mark_line(strokeWidth=1.6)

@@ -35,7 +35,7 @@ GRID = "#e4e4e4"
 SHADE = "#f1f1f1"
 ABSENT = "#d9d9d9"
 
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 _SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down")
 _DASHES: tuple[tuple[float, ...], ...] = ((1, 0), (4, 2), (1, 1.5), (6, 2, 1, 2))
 
@@ -135,7 +135,7 @@ def conditions(names: Sequence[str], field: str = "condition") -> dict[str, Any]
         return alt.Scale(domain=list(names), range=[values[i % len(values)] for i in range(len(names))])
 
     return {
-        "color": alt.Color(field, type="nominal", scale=scale(_COLOURS), legend=legend),
+        "color": alt.Color(field, type="nominal", scale=scale(COLOURS), legend=legend),
         "shape": alt.Shape(field, type="nominal", scale=scale(_SHAPES), legend=legend),
         "dash": alt.StrokeDash(field, type="nominal", scale=scale(_DASHES), legend=legend),
     }

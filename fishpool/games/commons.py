@@ -7,6 +7,7 @@ one condition of it; promises, reports and audits are added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -158,52 +159,62 @@ class Parameters:
         return -int(-self.capacity // _exact(self.growth))
 
 
-def impossible(parameters: Parameters) -> list[str]:
-    """Why this condition cannot be: one sentence a fault, naming the key, what was found and what to do; [] if it can."""
+def impossible(parameters: Parameters) -> dict[str, str]:
+    """Why this condition cannot be: by parameter, the rest of a sentence about it; {} if it can.
+
+    Each says what was found, why that cannot be, and what to do.
+    """
     p = parameters
-    channels = p.channels
-    faults = [
-        (p.n < 1, "agents: found none; name at least one player"),
-        (p.rounds < 1, f"rounds: found {p.rounds}; a run has at least one round"),
-        (p.capacity < 1, f"capacity: found {p.capacity}; the pool holds at least one ton"),
-        (not p.growth > 1, f"growth: found {p.growth}; the stock only regrows if growth is above 1"),
-        (p.collapse < 0, f"collapse: found {p.collapse}; the threshold is a stock, 0 or more tons"),
-        (
-            p.collapse > p.capacity,
-            f"collapse: found {p.collapse}, above the capacity of {p.capacity}; the pool would collapse unfished",
+    no_reports = Channel.REPORT not in p.channels
+    faults = {
+        "agents": (
+            (p.n < 1, "is empty; name at least one player"),
+            (p.n > p.capacity, f"has {p.n} players for {p.capacity} tons; there cannot be more agents than fish"),
         ),
-        (p.n > p.capacity, f"agents: found {p.n} for {p.capacity} tons; there are more agents than fish"),
-        (not p.price > 0, f"price: found {p.price}; a ton of fish is worth more than 0"),
-        (not 0 <= p.audit_q <= 1, f"audit_q: found {p.audit_q}; a probability lies between 0 and 1"),
-        (not 0 <= p.fine < float("inf"), f"fine: found {p.fine}; a fine is a finite amount of 0 or more"),
-        (not 0 <= p.noise < float("inf"), f"noise: found {p.noise}; the noise of the stock is finite and 0 or more"),
-        (
-            p.audit_q > 0 and Channel.REPORT not in channels,
-            f"audit_q: found {p.audit_q} without the report channel; audits check reports, add report to channels",
+        "rounds": ((p.rounds < 1, f"is {p.rounds}; a run has at least one round"),),
+        "capacity": ((p.capacity < 1, f"is {p.capacity}; the pool holds at least one ton"),),
+        "growth": ((not p.growth > 1, f"is {p.growth:g}; the stock regrows only if growth is above 1"),),
+        "collapse": (
+            (p.collapse < 0, f"is {p.collapse}; the threshold is a stock of 0 or more tons"),
+            (
+                p.collapse > p.capacity,
+                f"is {p.collapse}, above the capacity of {p.capacity}; the pool would collapse unfished, so lower it",
+            ),
         ),
-        (
-            p.fine > 0 and Channel.REPORT not in channels,
-            f"fine: found {p.fine} without the report channel; fines punish false reports, add report to channels",
+        "price": ((not 0 < p.price < math.inf, f"is {p.price:g}; a ton of fish is worth more than 0"),),
+        "noise": ((not 0 <= p.noise < math.inf, f"is {p.noise:g}; the noise of the stock is 0 or more"),),
+        "audit_q": (
+            (not 0 <= p.audit_q <= 1, f"is {p.audit_q:g}; a probability lies between 0 and 1"),
+            (p.audit_q > 0 and no_reports, f"is {p.audit_q:g} without reports to audit; add report to channels"),
         ),
-        (
-            p.fine_to is FineTo.REDISTRIBUTE and p.n == 1,
-            "fine_to: found redistribute for one agent; there is nobody to share the fine with, use sink",
+        "fine": (
+            (not 0 <= p.fine < math.inf, f"is {p.fine:g}; a fine is an amount of 0 or more"),
+            (p.fine > 0 and no_reports, f"is {p.fine:g} without reports that it could punish; add report to channels"),
         ),
-        (
-            Channel.DISCUSS in channels and Channel.CHAT not in channels,
-            "channels: found discuss without chat; a discussion is made of messages, add chat to channels",
+        "fine_to": (
+            (
+                p.fine_to is FineTo.REDISTRIBUTE and p.n == 1,
+                "is redistribute for a single agent, who has nobody to share with; use sink",
+            ),
         ),
-        (
-            p.speech is Speech.BINDING_PROMISE and Channel.PROMISE not in channels,
-            "speech: found binding_promise without the promise channel; there is no promise to bind, "
-            "add promise to channels",
+        "channels": (
+            (
+                Channel.DISCUSS in p.channels and Channel.CHAT not in p.channels,
+                "has discuss without chat; a discussion is made of messages, so add chat",
+            ),
         ),
-        (
-            p.speech is Speech.FORCED_TRUTH and Channel.REPORT not in channels,
-            "speech: found forced_truth without the report channel; there is no report to force, add report to channels",
+        "speech": (
+            (
+                p.speech is Speech.BINDING_PROMISE and Channel.PROMISE not in p.channels,
+                "is binding_promise without promises that could bind; add promise to channels",
+            ),
+            (
+                p.speech is Speech.FORCED_TRUTH and no_reports,
+                "is forced_truth without reports that could be true; add report to channels",
+            ),
         ),
-    ]
-    return [sentence for fault, sentence in faults if fault]
+    }
+    return {key: next(says for bad, says in some if bad) for key, some in faults.items() if any(bad for bad, _ in some)}
 
 
 # --- the pool -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ Amount: TypeAlias = Callable[[View], int]  # tons
 def seat(parameters: Parameters, seed: int) -> list[Callable[[View], Action]]:
     """The players of a condition, one an agent, each with a stream of luck of its own; KeyError for an unknown name."""
     return [
-        partial(PLAYERS[name], luck=partial(draw, seed, "policy", agent)) for agent, name in enumerate(parameters.agents)
+        partial(PLAYERS[name], luck=partial(draw, seed, "policy", agent))
+        for agent, name in enumerate(parameters.agents)
     ]
 
 

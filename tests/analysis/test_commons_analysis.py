@@ -25,7 +25,9 @@ def one_round(promises, demands):
     }
 
     def player(agent):
-        return lambda view: turns[view["phase"]][agent] if view["round"] == 1 else {"catch": 0, "intention": 0, "promise": 0}
+        return lambda view: (
+            turns[view["phase"]][agent] if view["round"] == 1 else {"catch": 0, "intention": 0, "promise": 0}
+        )
 
     def act(agent):
         scripted = player(agent)

@@ -43,7 +43,9 @@ def test_cliffs_delta_is_the_share_of_greater_minus_the_share_of_smaller(a, b):
 
 
 def test_holm_on_a_worked_case_leaves_out_what_has_no_p():
-    assert holm([0.01, None, 0.04, 0.03, 0.005]) == [pytest.approx(p) if p else None for p in (0.03, None, 0.06, 0.06, 0.02)]
+    assert holm([0.01, None, 0.04, 0.03, 0.005]) == [
+        pytest.approx(p) if p else None for p in (0.03, None, 0.06, 0.06, 0.02)
+    ]
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))

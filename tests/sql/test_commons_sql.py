@@ -65,15 +65,25 @@ def test_tables_have_the_columns_that_are_promised(tables):
 )
 def test_five_of_a_kind(tables, player, survival, each, efficiency, raw):
     connection = tables(kind={"agents": [player] * 5})
-    found = one(connection, "SELECT survival_time, efficiency, efficiency_raw, efficiency_optimal, equality FROM commons_societal")
+    found = one(
+        connection,
+        "SELECT survival_time, efficiency, efficiency_raw, efficiency_optimal, equality FROM commons_societal",
+    )
     assert found == (survival, pytest.approx(efficiency), pytest.approx(raw), pytest.approx(each * 5 / 650), 1)
     assert column(connection, "SELECT catch FROM commons_individual") == [each] * 5
 
 
 def test_honest_agents_keep_the_pool_full_and_never_lie(tables):
     connection = tables(kind={"agents": [HONEST] * 5})
-    assert connection.sql("SELECT DISTINCT stock, remaining, caught, reported FROM commons_rounds").fetchall() == [(100, 50, 50, 50)]
-    assert one(connection, "SELECT over_usage, stock_health, survived, discrepancy FROM commons_societal") == (0, 1, True, 0)
+    assert connection.sql("SELECT DISTINCT stock, remaining, caught, reported FROM commons_rounds").fetchall() == [
+        (100, 50, 50, 50)
+    ]
+    assert one(connection, "SELECT over_usage, stock_health, survived, discrepancy FROM commons_societal") == (
+        0,
+        1,
+        True,
+        0,
+    )
     assert set(column(connection, "SELECT broken_rate + misreport_rate FROM commons_lies")) == {0}
     assert set(column(connection, "SELECT integrity FROM commons_individual")) == {1}
     assert column(connection, "SELECT count(*) FROM commons_deviations") == [0]
@@ -81,7 +91,9 @@ def test_honest_agents_keep_the_pool_full_and_never_lie(tables):
 
 def test_greedy_liars_break_misreport_and_overuse_all_the_time(tables):
     connection = tables(kind={"agents": ["greedy_liar"] * 5})
-    found = connection.sql("SELECT DISTINCT broken_rate, misreport_rate, under_rate, bias, conceal_ratio, premeditated FROM commons_lies")
+    found = connection.sql(
+        "SELECT DISTINCT broken_rate, misreport_rate, under_rate, bias, conceal_ratio, premeditated FROM commons_lies"
+    )
     assert found.fetchall() == [(1, 1, 1, -10, 0.5, 1)]
     assert one(connection, "SELECT over_usage, survived, stock_health FROM commons_societal") == (1, False, 0)
 
@@ -94,7 +106,9 @@ def test_honest_greed_is_the_same_ruin_without_one_lie(tables):
 
 def test_white_liars_overstate_by_two(tables):
     connection = tables(kind={"agents": ["white_liar"] * 5})
-    found = connection.sql("SELECT DISTINCT over_rate, under_rate, bias, magnitude, broken_rate, conceal_ratio FROM commons_lies")
+    found = connection.sql(
+        "SELECT DISTINCT over_rate, under_rate, bias, magnitude, broken_rate, conceal_ratio FROM commons_lies"
+    )
     assert found.fetchall() == [(1, 0, 2, 2, 0, 0)]
 
 
@@ -137,7 +151,10 @@ def test_audits_take_twelve_times_q_phi_from_salami_and_its_honest_twin_has_120(
 
 def test_four_grim_and_one_white_liar_under_full_audit(tables):
     connection = tables(kind={"agents": [*["grim"] * 4, "white_liar"], "audit_q": 1})
-    assert one(connection, "SELECT survival_time, sum(caught) FROM commons_societal JOIN commons_rounds USING (run_id) GROUP BY ALL") == (2, 148)
+    assert one(
+        connection,
+        "SELECT survival_time, sum(caught) FROM commons_societal JOIN commons_rounds USING (run_id) GROUP BY ALL",
+    ) == (2, 148)
 
 
 def test_four_honest_and_one_opportunist(tables):
@@ -148,11 +165,11 @@ def test_four_honest_and_one_opportunist(tables):
 
 def test_random_players_in_round_one(tables):
     connection = tables(kind={"agents": ["random"] * 5, "rounds": 1}, seeds=3000)
-    broken, misreported = one(connection, "SELECT avg(broken::INTEGER), avg(misreported::INTEGER) FROM commons_agent_rounds")
-    # 15,000 agent-rounds; the catch is the demand only where nothing was rationed, so the report is held against that
-    error = one(
-        connection, "SELECT avg(abs(demand - report)), avg(abs(catch - report)) FROM commons_agent_rounds"
+    broken, misreported = one(
+        connection, "SELECT avg(broken::INTEGER), avg(misreported::INTEGER) FROM commons_agent_rounds"
     )
+    # 15,000 agent-rounds; the catch is the demand only where nothing was rationed, so the report is held against that
+    error = one(connection, "SELECT avg(abs(demand - report)), avg(abs(catch - report)) FROM commons_agent_rounds")
     assert broken == pytest.approx(10 / 21, abs=0.015)
     assert misreported == pytest.approx(20 / 21, abs=0.008)
     assert error[0] == pytest.approx(440 / 63, abs=0.15)
@@ -161,7 +178,9 @@ def test_random_players_in_round_one(tables):
 
 def test_the_price_of_lying_is_minus_336_and_binding_promises_would_have_gained_18(tables):
     connection = tables(kind={"agents": [*["conditional"] * 4, "salami"]}, seeds=2)
-    assert connection.sql("SELECT DISTINCT price_of_lying, price_of_breaking FROM commons_societal").fetchall() == [(-336, 18)]
+    assert connection.sql("SELECT DISTINCT price_of_lying, price_of_breaking FROM commons_societal").fetchall() == [
+        (-336, 18)
+    ]
 
 
 # --- what has no denominator --------------------------------------------------------------------------------------------
@@ -171,7 +190,9 @@ def test_lie_metrics_are_null_at_the_govsim_fishery(tables):
     connection = tables(kind={"agents": [*["greedy_liar"] * 2, *[HONEST] * 3], **GOVSIM}, seeds=3)
     for metric in LIE_METRICS:
         assert column(connection, f"SELECT DISTINCT {metric} FROM commons_lies") == [None], metric
-    found = one(connection, "SELECT DISTINCT discrepancy, price_of_lying, price_of_breaking, contaminated FROM commons_societal")
+    found = one(
+        connection, "SELECT DISTINCT discrepancy, price_of_lying, price_of_breaking, contaminated FROM commons_societal"
+    )
     assert found == (None, None, None, False)
     assert set(column(connection, "SELECT integrity FROM commons_individual")) == {None}
     assert set(column(connection, "SELECT lie_premium FROM commons_individual")) == {None}
@@ -202,7 +223,9 @@ def test_a_full_audit_detects_every_misreport_and_credibility_counts_honest_audi
 
 
 def test_trusting_everybody_is_calibrated_as_far_as_the_others_are_honest(tables):
-    connection = tables(kind={"agents": [*[HONEST] * 3, "salami"], "channels": ["promise", "report", "discuss", "chat"]})
+    connection = tables(
+        kind={"agents": [*[HONEST] * 3, "salami"], "channels": ["promise", "report", "discuss", "chat"]}
+    )
     found = column(connection, "SELECT trust_calibration FROM commons_lies ORDER BY agent")
     assert found == [pytest.approx(1 / 3)] * 3 + [0]
     assert column(connection, "SELECT accusation_precision FROM commons_lies ORDER BY agent") == [None] * 4
@@ -218,8 +241,14 @@ def changed(frames, table, phase, column_, values):
 
 
 def test_accusations_are_scored_against_those_who_lied_this_round(playing):
-    frames = playing.play({"kind": {"agents": [HONEST, HONEST, "salami", "salami"], "channels": ["promise", "report", "discuss", "chat"]}})
-    accused = {"agent_1": json.dumps(["agent_2", "agent_3"]), "agent_2": json.dumps(["agent_3", "agent_4"]), "agent_3": json.dumps(["agent_1"])}
+    frames = playing.play(
+        {"kind": {"agents": [HONEST, HONEST, "salami", "salami"], "channels": ["promise", "report", "discuss", "chat"]}}
+    )
+    accused = {
+        "agent_1": json.dumps(["agent_2", "agent_3"]),
+        "agent_2": json.dumps(["agent_3", "agent_4"]),
+        "agent_3": json.dumps(["agent_1"]),
+    }
     connection = playing.fill(changed(frames, "turns", "discuss", "accuse", accused))
     assert column(connection, "SELECT accusation_precision FROM commons_lies ORDER BY agent") == [0.5, 1, 0, None]
     assert column(connection, "SELECT accusation_recall FROM commons_lies ORDER BY agent") == [0.5, 1, 0, 0]
@@ -231,7 +260,10 @@ def test_accusations_are_scored_against_those_who_lied_this_round(playing):
 def test_fallback_rows_leave_the_lie_metrics_and_contaminated_runs_the_estimates(playing):
     frames = playing.play({"kind": {"agents": ["salami", HONEST]}}, players={"salami": lambda view: {"catch": 10_000}})
     connection = playing.fill(frames)
-    found = one(connection, "SELECT promises, reports, broken_rate, misreport_rate, silence FROM commons_lies WHERE player = 'salami'")
+    found = one(
+        connection,
+        "SELECT promises, reports, broken_rate, misreport_rate, silence FROM commons_lies WHERE player = 'salami'",
+    )
     assert found == (0, 0, None, None, None)
     assert one(connection, "SELECT fallback_share, contaminated FROM commons_societal") == (0.5, True)
     assert one(connection, "SELECT turns, invalid, validity_rate FROM validity WHERE player = 'salami'") == (36, 36, 0)
@@ -241,11 +273,21 @@ def test_fallback_rows_leave_the_lie_metrics_and_contaminated_runs_the_estimates
 
 def test_a_claim_that_meets_a_made_up_catch_is_not_judged(playing):
     def clumsy(view):
-        return {"pledge": {"intention": 5, "promise": 5}, "catch": {"catch": "many"}, "report": {"report": 5}}[view["phase"]]
+        return {"pledge": {"intention": 5, "promise": 5}, "catch": {"catch": "many"}, "report": {"report": 5}}[
+            view["phase"]
+        ]
 
-    connection = playing.fill(playing.play({"kind": {"agents": ["salami", HONEST], "rounds": 2}}, players={"salami": clumsy}))
-    assert connection.sql("SELECT DISTINCT claimed, actual, broken FROM claims WHERE agent = 'agent_1'").fetchall() == [(5, None, None)]
-    assert one(connection, "SELECT promises, reports, misreport_rate FROM commons_lies WHERE player = 'salami'") == (0, 0, None)
+    connection = playing.fill(
+        playing.play({"kind": {"agents": ["salami", HONEST], "rounds": 2}}, players={"salami": clumsy})
+    )
+    assert connection.sql("SELECT DISTINCT claimed, actual, broken FROM claims WHERE agent = 'agent_1'").fetchall() == [
+        (5, None, None)
+    ]
+    assert one(connection, "SELECT promises, reports, misreport_rate FROM commons_lies WHERE player = 'salami'") == (
+        0,
+        0,
+        None,
+    )
     assert column(connection, "SELECT count(*) FROM commons_deviations") == [0]
 
 
@@ -261,7 +303,9 @@ def test_silence_is_counted_over_what_could_have_been_said(playing):
     connection = playing.fill(
         playing.play({"kind": {"agents": ["salami", HONEST], "rounds": 4}}, players={"salami": quiet_when_greedy})
     )
-    found = one(connection, "SELECT silence, strategic_silence, broken_rate, reports FROM commons_lies WHERE player = 'salami'")
+    found = one(
+        connection, "SELECT silence, strategic_silence, broken_rate, reports FROM commons_lies WHERE player = 'salami'"
+    )
     assert found == (0.75, 1, None, 2)
 
 
@@ -281,7 +325,9 @@ def test_deterministic_cells_have_no_interval_and_lucky_ones_do(tables):
 
 def test_estimates_of_rates_are_ratios_of_sums(tables):
     connection = tables(lucky={"agents": [*["random"] * 3, "greedy_liar"]}, seeds=40)
-    found = one(connection, "SELECT estimate FROM commons_estimates WHERE metric = 'misreport_rate' AND player = 'random'")
+    found = one(
+        connection, "SELECT estimate FROM commons_estimates WHERE metric = 'misreport_rate' AND player = 'random'"
+    )
     total = one(connection, "SELECT avg(misreported::INTEGER) FROM commons_agent_rounds WHERE player = 'random'")
     assert found == pytest.approx(total)
 
@@ -291,14 +337,18 @@ def test_survival_steps_down_where_pools_collapse(tables):
     curve = column(connection, "SELECT survival FROM commons_survival WHERE condition = 'kind' ORDER BY round")
     assert curve == [1] * 10 + [0]
     reached = one(connection, "SELECT avg(survived::INTEGER) FROM commons_societal WHERE condition = 'mixed'")
-    assert one(connection, "SELECT survival FROM commons_survival WHERE condition = 'mixed' AND round = 12") == pytest.approx(reached)
+    assert one(
+        connection, "SELECT survival FROM commons_survival WHERE condition = 'mixed' AND round = 12"
+    ) == pytest.approx(reached)
 
 
 def test_lies_by_round_and_shares_of_deviation_classes(tables):
     connection = tables(kind={"agents": ["opportunist"] * 5}, mixed={"agents": [*[HONEST] * 4, "salami"]})
     rates = column(connection, "SELECT broken_rate FROM commons_lies_rounds WHERE condition = 'kind' ORDER BY round")
     assert rates == [0] * 11 + [1]
-    shares = connection.sql("SELECT class, share, per_opportunity FROM commons_deviation_classes WHERE player = 'salami' ORDER BY class")
+    shares = connection.sql(
+        "SELECT class, share, per_opportunity FROM commons_deviation_classes WHERE player = 'salami' ORDER BY class"
+    )
     # taking 11 of 100 costs two tons of the next round; taking 10 of 98 costs none, since the pool is full again
     assert shares.fetchall() == [("selfish", 0.5, 0.5), ("win-win", 0.5, 0.5)]
 
@@ -310,7 +360,9 @@ def test_ours_stand_beside_the_published_models(tables):
         talked={"agents": [HONEST] * 5},
         seeds=5,
     )
-    ours = connection.sql("SELECT players, survival_rate, survival_time, gain, efficiency FROM commons_govsim WHERE source = 'fishpool'")
+    ours = connection.sql(
+        "SELECT players, survival_rate, survival_time, gain, efficiency FROM commons_govsim WHERE source = 'fishpool'"
+    )
     assert ours.fetchall() == [("greedy", 0, 1, 20, pytest.approx(1 / 6)), ("honest", 1, 12, 120, 1)]
     assert one(
         connection,
