@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from fishpool.records import Ending, Status
 from fishpool.seeds import draw, permutation
@@ -157,6 +157,24 @@ class Parameters:
     def escapement(self) -> int:
         """S*, the least remaining stock that regrows to the capacity."""
         return -int(-self.capacity // _exact(self.growth))
+
+
+def parameters_of(values: Mapping[str, Any]) -> Parameters:
+    """The parameters among JSON values by name; what is left out keeps its default, other names are nobody's business here.
+
+    Raises ValueError for a word that a parameter does not know.
+    """
+    kinds = _kinds()
+    made = {name: kinds[name](value) for name, value in values.items() if name in kinds}
+    return Parameters(**made)
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, Callable[[Any], Any]]:
+    """How each parameter is made of its JSON value."""
+    hints = get_type_hints(Parameters)
+    made_of = {"agents": tuple, "channels": lambda names: frozenset(map(Channel, names))}
+    return {name: made_of.get(name, kind) for name, kind in hints.items()}
 
 
 def impossible(parameters: Parameters) -> dict[str, str]:

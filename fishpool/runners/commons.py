@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from fishpool import __version__, records
 from fishpool.analysis.commons import TwinKind, deviations, optimum, twins
 from fishpool.games import commons as rules
-from fishpool.games.commons import Channel, Parameters, Phase, Reveal, Run
+from fishpool.games.commons import Channel, Parameters, Phase, Run
 from fishpool.players.commons import seat
 from fishpool.records import Ending
 from fishpool.shards import Shard
@@ -30,25 +29,6 @@ Row = tuple[Any, ...]
 _encode = json.JSONEncoder().encode
 
 
-def parameters_of(values: Mapping[str, Any]) -> Parameters:
-    """The game's parameters from JSON values by name; what is left out keeps its default.
-
-    Raises ValueError for a word that a parameter does not know and TypeError for an unknown name.
-    """
-    kinds = get_type_hints(Parameters)
-    made = dict(values)
-    for name, value in values.items():
-        if name == "agents":
-            made[name] = tuple(value)
-        elif name == "channels":
-            made[name] = frozenset(map(Channel, value))
-        elif isinstance(value, str) and name in kinds:
-            made[name] = kinds[name](value)
-        elif name == "reveal" and value is True:  # YAML reads the word true as a truth value
-            made[name] = Reveal.TRUE
-    return Parameters(**made)
-
-
 def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds)
 
@@ -57,8 +37,7 @@ def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
     """Play a shard; yields frames of `runs`, `turns`, `claims` and `twins`, some hundred runs at a time, by seed."""
     import polars as pl
 
-    known = {field.name for field in fields(Parameters)}
-    parameters = parameters_of({name: value for name, value in shard.parameters.items() if name in known})
+    parameters = rules.parameters_of(shard.parameters)
     kinds = {TwinKind(kind) for kind in shard.parameters.get("twins", list(TwinKind))}
     everywhere = {
         "study": shard.study,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from fishpool.analysis.inference import register
-from fishpool.games.commons import Parameters
+from fishpool.games.commons import Parameters, parameters_of
 from fishpool.players import commons as commons_players
 from fishpool.runners import commons as runner
 from fishpool.shards import Shard
@@ -26,7 +26,7 @@ METRICS = (
 
 def in_full(parameters: dict[str, Any]) -> dict[str, Any]:
     """Every parameter as the JSON value that a shard carries."""
-    made = runner.parameters_of(parameters)
+    made = parameters_of(parameters)
     values = {field.name: getattr(made, field.name) for field in fields(Parameters)}
     return {**values, "agents": list(made.agents), "channels": sorted(made.channels)}
 
