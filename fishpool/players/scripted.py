@@ -240,9 +240,8 @@ def tester(seen: History) -> np.ndarray:
     if seen.opening:
         return seen.always(False)
     untried = seen.always(True) if seen.resolved in (1, 2) else ~seen.mine()
-    defections = seen.defections
-    apology = (defections == 1) & ~seen.theirs()
-    return ((defections == 0) & untried) | apology | ((defections > 0) & seen.theirs())
+    defections = seen.defections  # after the first, C either way: as the apology, or since the opponent went back to C
+    return ((defections == 0) & untried) | (defections == 1) | ((defections > 0) & seen.theirs())
 
 
 @_strategy("Appeaser")

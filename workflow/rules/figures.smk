@@ -11,7 +11,7 @@ QUESTIONS = {
     "rq07": (["commons_estimates", "commons_conditions"], "commons"),
     "rq08": (["commons_lies_rounds", "commons_conditions"], "commons"),
     "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
-    # "rq10": (["pd_rounds", "pd_profiles"], "prisoners_dilemma"),
+    "rq10": (["pd_rounds", "pd_profiles", "pd_ranking"], "prisoners_dilemma"),
     # "rq11": (["pd_strategy_shares"], "prisoners_dilemma"),
 }
 
