@@ -38,7 +38,7 @@ def query(sql: str, tables: Mapping[str, Sequence[Path]], output: Path, threads:
 
 
 def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Path]], threads: int = 1) -> None:
-    """Run metric queries (SQL file to Parquet file) in their order; each may read the tables and the metrics before it."""
+    """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
     with connect(tables, threads) as connection:
         for file, output in metrics.items():
             connection.sql(file.read_text(encoding="utf-8")).create(file.stem)

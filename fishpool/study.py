@@ -65,8 +65,8 @@ class Condition:
 class Study:
     """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for games without it.
 
-    `questions` are those whose figures show the study; `contrasts` are mappings with the keys question, study, metric, a, b
-    and player.
+    `questions` are those whose figures show the study; `contrasts` are mappings with the keys question, study, metric,
+    a, b and player.
     """
 
     name: str
@@ -210,7 +210,7 @@ def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Stu
 def _parameters(game: str, base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Every parameter of a condition, each in the one form that equal values share."""
     kinds = _definition(f"{game}_parameters")["properties"]
-    given = {key: kind["default"] for key, kind in kinds.items()} | base | overrides
+    given = {key: kind["default"] for key, kind in kinds.items()} | dict(base) | dict(overrides)
     parameters = {key: _exact(value, kinds[key]) for key, value in given.items()}
     if game == "commons":
         parameters["agents"] = [name for entry in parameters["agents"] for name in _agents(entry)]
@@ -331,7 +331,8 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
         player = review.sound((*contrast, "player"))
         if player is not None and player not in COMMONS_PLAYERS:
             review.add(
-                (*contrast, "player"), f"is {_show(player)}, which is no scripted player{_nearest(player, COMMONS_PLAYERS)}"
+                (*contrast, "player"),
+                f"is {_show(player)}, which is no scripted player{_nearest(player, COMMONS_PLAYERS)}",
             )
 
 

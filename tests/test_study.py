@@ -575,7 +575,7 @@ def test_every_schema_can_say_what_it_expects():
 
 
 def documented() -> list[tuple[str, str, dict[str, Any]]]:
-    """Every key of the config with the part of the README that explains it and its schema, but for names that users give."""
+    """Every key of the config, but for names that users give: the part of the README that explains it, its schema."""
     shared = SCHEMA["$defs"]["prisoners_dilemma"]["properties"]
     sections = [
         ("At the top", SCHEMA["properties"]),
@@ -669,11 +669,19 @@ def test_contrasts_know_their_study_and_question():
         ({"fine": 2}, {"channels": ["promise"]}, "one.fine is 2 without reports that it could punish; add report"),
         ({}, {"audit_q": 0.5, "channels": []}, "one.audit_q is 0.5 without reports to audit"),
         ({}, {"channels": ["discuss"]}, "one.channels has discuss without chat; a discussion is made of messages"),
-        ({"agents": ["101*grim"]}, {}, "one.agents has 101 players for 100 tons; there cannot be more agents than fish"),
+        (
+            {"agents": ["101*grim"]},
+            {},
+            "one.agents has 101 players for 100 tons; there cannot be more agents than fish",
+        ),
         ({}, {"speech": "binding_promise", "channels": ["report"]}, "one.speech is binding_promise without promises"),
         ({}, {"collapse": 101}, "one.collapse is 101, above the capacity of 100"),
         ({}, {"growth": 1}, "one.growth is 1; the stock regrows only if growth is above 1"),
-        ({"agents": ["9" * 9 + "*grim"]}, {}, "base.agents[0] is '999999999*grim'; expected a whole number from 1 to 9999"),
+        (
+            {"agents": ["9" * 9 + "*grim"]},
+            {},
+            "base.agents[0] is '999999999*grim'; expected a whole number from 1 to 9999",
+        ),
         ({}, {"agents": ["*grim"]}, "one.agents[0] is '*grim'; expected a whole number from 1 to 9999 before the *"),
         ({}, {"agents": ["2*"]}, "one.agents[0] is '2*', which is no scripted player"),
         ({}, {"agents": []}, "one.agents is a list of 0 items; expected a list of scripted players"),

@@ -101,7 +101,7 @@ def continuation(capacity: int, growth: float, escapement: int, stock: int, roun
     return total
 
 
-# --- deviations --------------------------------------------------------------------------------------------------------
+# --- deviations ---------------------------------------------------------------------------------------------------
 
 
 def classify(du: float, dw: float) -> DeviationClass:
@@ -154,7 +154,7 @@ def _to_come(p: Parameters, remaining: int, rounds: int) -> int:
     return continuation(p.capacity, p.growth, max(p.escapement, p.collapse), p.regrown[remaining], rounds)
 
 
-# --- twins -------------------------------------------------------------------------------------------------------------
+# --- twins --------------------------------------------------------------------------------------------------------
 
 
 def twins(run: Run, seat: Seating, kinds: Collection[TwinKind] = tuple(TwinKind)) -> Iterator[Twin]:

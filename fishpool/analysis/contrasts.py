@@ -1,8 +1,8 @@
 """Contrasts that were declared before anything was played: the same seeds under two conditions, compared pair by pair.
 
-It does not look for differences, and it decides nothing about what a metric is (the SQL does). Sources: Efron (1987), JASA 82,
-171-185 (BCa); Pitman (1937), Suppl. JRSS 4, 119-130 (sign flips); McNemar (1947), Psychometrika 12, 153-157; Cliff
-(1993), Psychological Bulletin 114, 494-509; Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
+It does not look for differences, and it decides nothing about what a metric is (the SQL does). Sources: Efron (1987),
+JASA 82, 171-185 (BCa); Pitman (1937), Suppl. JRSS 4, 119-130 (sign flips); McNemar (1947), Psychometrika 12, 153-157;
+Cliff (1993), Psychological Bulletin 114, 494-509; Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
 """
 
 from __future__ import annotations
@@ -106,12 +106,14 @@ def compare(a: _Floats, b: _Floats) -> Comparison:
     delta = cliffs_delta(a, b)
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return Comparison(pairs, *means, None, None, None, delta, "none", "deterministic: nothing varies between seeds")
-    low, high = bootstrap_ratio(difference[:, None], np.ones((pairs, 1)))
-    interval = [None if np.isnan(bound[0]) else float(bound[0]) for bound in (low, high)]
+    low, high = (
+        None if np.isnan(bound[0]) else float(bound[0])
+        for bound in bootstrap_ratio(difference[:, None], np.ones((pairs, 1)))
+    )
     p, test = (mcnemar(a, b), "McNemar") if binary else (sign_flip(difference), "sign flip")
     least = 2 / 2 ** min(pairs, 1000)
     note = f"with {pairs} pairs p cannot fall below {least:.4g}" if least > 0.05 else ""
-    return Comparison(pairs, *means, *interval, p, delta, test, note)
+    return Comparison(pairs, *means, low, high, p, delta, test, note)
 
 
 def sign_flip(difference: _Floats) -> float:

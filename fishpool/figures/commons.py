@@ -1,15 +1,35 @@
-"""What the figures of the fish pool, RQ1 to RQ8, share: the titles of their panels.
+"""What the figures of the fish pool, RQ1 to RQ8, share: how groups are told apart, and what a mark says.
 
-It decides no colours and sizes (`style` does) and draws no question.
+It decides no colours, shapes and sizes (`style` does) and draws no question.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
 from fishpool.figures import style
 
 
-def heading(text: str) -> alt.TitleParams:
-    """The title of a panel, or of a row of panels, above its left end."""
-    return alt.TitleParams(text, anchor="start", fontSize=style.BODY, fontWeight="bold", offset=5)
+def told_apart(field: str, names: Sequence[str]) -> dict[str, Any]:
+    """Encodings of a field's values: `color` for all marks, `shape` for points, `dash` for lines (without a legend)."""
+    legend = alt.Legend(title=field, orient="top", direction="horizontal", titleOrient="left", columns=6, offset=4)
+
+    def channel(kind: Any, values: Sequence[Any], legend: Any) -> Any:
+        scale = alt.Scale(domain=list(names), range=[values[i % len(values)] for i in range(len(names))])
+        return kind(field, type="nominal", scale=scale, legend=legend)
+
+    return {
+        "color": channel(alt.Color, style.COLOURS, legend),
+        "shape": channel(alt.Shape, style.SHAPES, legend),
+        "dash": channel(alt.StrokeDash, style.DASHES, None),
+    }
+
+
+def told(names: list[str], numbers: list[str]) -> list[alt.Tooltip]:
+    """What a mark says when pointed at."""
+    return [alt.Tooltip(field, type="nominal") for field in names] + [
+        alt.Tooltip(field, type="quantitative") for field in numbers
+    ]

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told
 
 QUESTION = "Does talk sustain the pool?"
 
@@ -29,7 +29,7 @@ def chart(commons_survival: pl.DataFrame) -> Any:
         names = style.in_order(curves["condition"])
         width = (style.WIDTH - 60) / min(len(names), _PANELS_A_ROW) - 22
         panels = [_panel(curves, name, width, first=place % _PANELS_A_ROW == 0) for place, name in enumerate(names)]
-        rows.append(alt.concat(*panels, columns=_PANELS_A_ROW, spacing=12, title=heading(str(study))))
+        rows.append(alt.concat(*panels, columns=_PANELS_A_ROW, spacing=12, title=style.heading(str(study))))
     runs = style.numbers(commons_survival.filter(pl.col("round") == 0), "at_risk")
     notes = [
         "Share of pools that have not collapsed by the end of each round (Kaplan–Meier), in grey those of the other "
@@ -39,17 +39,19 @@ def chart(commons_survival: pl.DataFrame) -> Any:
     return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, _description(commons_survival))
 
 
-def _panel(curves: pl.DataFrame, name: str, width: float, first: bool) -> alt.LayerChart:
+def _panel(curves: pl.DataFrame, name: str, width: float, first: bool) -> Any:
     own, others = curves.filter(pl.col("condition") == name), curves.filter(pl.col("condition") != name)
-    rounds = int(curves["round"].max())  # type: ignore[arg-type]
-    x = alt.X("round", type="quantitative", scale=alt.Scale(domain=[0, rounds + 0.4], nice=False), axis=alt.Axis(title="round", tickCount=4, grid=False))  # fmt: skip
+    rounds = max(curves["round"].to_list())
+    x = alt.X(
+        "round",
+        type="quantitative",
+        scale=alt.Scale(domain=[0, rounds + 0.4], nice=False),
+        axis=alt.Axis(title="round", tickCount=4, grid=False),
+    )
     axis = alt.Axis(title="share of pools left" if first else None, labels=first, tickCount=5)
     y = alt.Y("survival", type="quantitative", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    tooltip = [
-        alt.Tooltip(field, type="quantitative")
-        for field in ("round", "at_risk", "collapsed", "survival", "low", "high")
-    ]
-    behind = alt.Chart(others).mark_line(interpolate="step-after", color=style.ABSENT, strokeWidth=1)
+    tooltip = told([], ["round", "at_risk", "collapsed", "survival", "low", "high"])
+    behind = alt.Chart(others).mark_line(interpolate="step-after", color=style.GRID, strokeWidth=1)
     band = alt.Chart(own.drop_nulls(["low", "high"])).mark_area(
         interpolate="step-after", color=style.COLOURS[0], opacity=0.25
     )
@@ -60,14 +62,14 @@ def _panel(curves: pl.DataFrame, name: str, width: float, first: bool) -> alt.La
         line.encode(x=x, y=y, tooltip=tooltip),
         width=width,
         height=_HEIGHT,
-        title=heading(name),
+        title=style.heading(name),
     )
 
 
 def _description(curves: pl.DataFrame) -> str:
     last = curves.group_by("study", "condition", maintain_order=True).agg(pl.col("survival").sort_by("round").last())
-    told = (
+    summary = (
         f"{study}, {condition}: {survival:.0%} of pools left at the end."
         for study, condition, survival in last.iter_rows()
     )
-    return " ".join([QUESTION, "Survival curves.", *told])
+    return " ".join([QUESTION, "Survival curves.", *summary])

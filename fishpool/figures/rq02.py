@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told, told_apart
 
 QUESTION = "Do agents lie unasked?"
 
@@ -30,19 +30,19 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     )
     if rates.is_empty():
         return style.no_data(QUESTION)
-    encodings = style.conditions(_PERMISSIONS, "permission")
+    encodings = told_apart("permission", _PERMISSIONS)
     rows = []
     for (study, group), here in rates.sort("study", "group", maintain_order=True).group_by(
         "study", "group", maintain_order=True
     ):
         players = sorted(set(here["player"]))
         panels = [_panel(here.filter(pl.col("metric") == metric), metric, players, encodings) for metric in _KINDS]
-        rows.append(alt.hconcat(*panels, spacing=10, title=heading(f"{study}: a pool of {group}")))
+        rows.append(alt.hconcat(*panels, spacing=10, title=style.heading(f"{study}: a pool of {group}")))
     notes = [
-        f"Share of a player's claims that are untrue, by what the rules say about lying. {style.numbers(rates, 'runs')} runs "
-        "a point, paired by seed.",
-        "Bars: 95 % bootstrap intervals over seeds, none where nothing varies. Scripted players do not read the permission: "
-        "for them the three points show that it changes nothing else.",
+        "Share of a player's claims that are untrue, by what the rules say about lying. "
+        f"{style.numbers(rates, 'runs')} runs a point, paired by seed.",
+        "Bars: 95 % bootstrap intervals over seeds, none where nothing varies. Scripted players do not read the "
+        "permission: for them the three points show that it changes nothing else.",
     ]
     description = " ".join(
         f"{row['player']}, {row['permission']}: {row['estimate']:.2f}."
@@ -51,7 +51,7 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} False reports: {description}")
 
 
-def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict[str, Any]) -> alt.LayerChart:
+def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict[str, Any]) -> Any:
     first = metric == next(iter(_KINDS))
     scale = alt.Scale(domain=[0, 1], padding=8)
     axis = alt.Axis(title=f"share of {_DENOMINATORS[metric]}", tickCount=5)
@@ -62,22 +62,31 @@ def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict
         scale=alt.Scale(domain=players),
         axis=alt.Axis(title=None, ticks=False, domain=False, grid=True, labelPadding=6)
         if first
-        else alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=True),  # fmt: skip
+        else alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=True),
     )
     offset = alt.YOffset(
         "permission", type="nominal", sort=None, scale=alt.Scale(domain=_PERMISSIONS, paddingOuter=0.6)
     )
-    tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("permission", type="nominal")]
-    tooltip += [alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")]
+    tooltip = told(["player", "permission"], ["estimate", "low", "high", "runs"])
     bars = alt.Chart(rates.drop_nulls(["low", "high"])).mark_rule(strokeWidth=1.2)
     points = alt.Chart(rates).mark_point(filled=True, size=26, opacity=1)
     return alt.layer(
-        bars.encode(x=alt.X("low", type="quantitative", scale=scale, axis=axis), x2="high", y=y, yOffset=offset, color=encodings["color"]),
+        bars.encode(
+            x=alt.X("low", type="quantitative", scale=scale, axis=axis),
+            x2="high",
+            y=y,
+            yOffset=offset,
+            color=encodings["color"],
+        ),
         points.encode(
             x=alt.X("estimate", type="quantitative", scale=scale, axis=axis),
-            y=y, yOffset=offset, color=encodings["color"], shape=encodings["shape"], tooltip=tooltip,
+            y=y,
+            yOffset=offset,
+            color=encodings["color"],
+            shape=encodings["shape"],
+            tooltip=tooltip,
         ),
         width=270,
         height=26 * len(players),
-        title=heading(_KINDS[metric]),
-    )  # fmt: skip
+        title=style.heading(_KINDS[metric]),
+    )

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told, told_apart
 
 QUESTION = "Does auditing deter?"
 
@@ -38,42 +38,46 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
         rule = break_even.filter(here).select(at="estimate").unique()
         rows.append(
             alt.hconcat(
-                _panel(points, rule, None), _panel(points, rule, _around(points, rule)), spacing=24,
-                title=heading(f"{study}: {player}"),
+                _panel(points, rule, None),
+                _panel(points, rule, _around(points, rule)),
+                spacing=24,
+                title=style.heading(f"{study}: {player}"),
             )
-        )  # fmt: skip
+        )
     notes = [
-        "What the liar's payoff is above that of its honest twin under the same seed (payoff, summed over a run), by the "
-        "expected fine of one lie: the probability q of an audit times the fine φ. Right: near the break-even.",
-        f"{style.numbers(advantage, 'runs')} runs a point. Bands: 95 % bootstrap intervals over seeds, none where nothing "
-        "varies. Dashed: the expected fine at which a lie pays nothing.",
+        "What the liar's payoff is above that of its honest twin under the same seed (payoff, summed over a run), by "
+        "the expected fine of one lie: the probability q of an audit times the fine φ. Right: near the break-even.",
+        f"{style.numbers(advantage, 'runs')} runs a point. Bands: 95 % bootstrap intervals over seeds, none where "
+        "nothing varies. Dashed: the expected fine at which a lie pays nothing.",
     ]
-    told = " ".join(
+    summary = " ".join(
         f"q {row['audit_q']}, fine {row['fine']:g}: {row['estimate']:.1f}." for row in advantage.iter_rows(named=True)
     )
-    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Advantage of lying: {told}")
+    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Advantage of lying: {summary}")
 
 
 def _around(points: pl.DataFrame, rule: pl.DataFrame) -> tuple[list[float], list[float]]:
     """The part of both axes that shows twice the expected fine of the break-even."""
-    furthest = 2 * float(rule["at"].max()) if len(rule) else 1.0  # type: ignore[arg-type]
+    furthest = 2 * max(rule["at"].to_list()) if len(rule) else 1.0
     near = points.filter(pl.col("expected_fine") <= furthest * 1.05)
     low, high = style.extent(near, "estimate", "low", "high")
     return [0, furthest * 1.05], [low - 0.5, high + 0.5]
 
 
-def _panel(points: pl.DataFrame, rule: pl.DataFrame, part: tuple[list[float], list[float]] | None) -> alt.LayerChart:
-    across = alt.Scale(domain=part[0] if part else [0, points["expected_fine"].max()], nice=False, padding=5)
+def _panel(points: pl.DataFrame, rule: pl.DataFrame, part: tuple[list[float], list[float]] | None) -> Any:
+    across = alt.Scale(domain=part[0] if part else [0, max(points["expected_fine"].to_list())], nice=False, padding=5)
     up = alt.Scale(
         domain=part[1] if part else style.extent(points, "estimate", "low", "high"), nice=part is None, padding=5
     )
-    x = alt.X("expected_fine", type="quantitative", scale=across, axis=alt.Axis(title="expected fine of a lie, q φ (payoff)", grid=False, tickCount=6))  # fmt: skip
+    x = alt.X(
+        "expected_fine",
+        type="quantitative",
+        scale=across,
+        axis=alt.Axis(title="expected fine of a lie, q φ (payoff)", grid=False, tickCount=6),
+    )
     axis = alt.Axis(title="payoff above the honest twin's", tickCount=6)
-    encodings = style.conditions(style.in_order(points[_FINE]), _FINE)
-    tooltip = [
-        alt.Tooltip(field, type="quantitative")
-        for field in ("audit_q", "fine", "expected_fine", "estimate", "low", "high", "runs")
-    ]
+    encodings = told_apart(_FINE, style.in_order(points[_FINE]))
+    tooltip = told([], ["audit_q", "fine", "expected_fine", "estimate", "low", "high", "runs"])
     band = alt.Chart(points.drop_nulls(["low", "high"])).mark_area(opacity=0.2, clip=True)
     line = alt.Chart(points).mark_line(strokeWidth=1.4, clip=True)
     marks = alt.Chart(points).mark_point(filled=True, size=28, opacity=1, clip=True)
@@ -90,5 +94,11 @@ def _panel(points: pl.DataFrame, rule: pl.DataFrame, part: tuple[list[float], li
     ]
     if part:
         label = even.mark_text(align="left", dx=4, fontSize=style.SMALL, color=style.INK)
-        layers.append(label.encode(x=alt.X("at", type="quantitative", scale=across), y=alt.value(8), text=alt.Text("at", type="quantitative", format=".3~f")))  # fmt: skip
+        layers.append(
+            label.encode(
+                x=alt.X("at", type="quantitative", scale=across),
+                y=alt.value(8),
+                text=alt.Text("at", type="quantitative", format=".3~f"),
+            )
+        )
     return alt.layer(*layers, width=_WIDTH, height=_HEIGHT)

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told, told_apart
 
 QUESTION = "Who gains from lies?"
 
@@ -33,25 +33,27 @@ def chart(commons_deviation_points: pl.DataFrame) -> Any:
         for place, ((_, player), here) in enumerate(points.group_by("study", "player", maintain_order=True))
     ]
     notes = [
-        "A point is one value of what departing from a promise changed, against keeping it under the same luck; its area "
-        "grows with how often it occurred; n: departures. Both axes are logarithmic in either direction from 0.",
-        "The future is valued at what the remaining rounds yield if they keep the escapement. Players who never departed "
-        "from a promise have no panel.",
+        "A point is one value of what departing from a promise changed, against keeping it under the same luck; its "
+        "area grows with how often it occurred; n: departures. Both axes are logarithmic in either direction from 0.",
+        "The future is valued at what the remaining rounds yield if they keep the escapement. Players who never "
+        "departed from a promise have no panel.",
     ]
     counts = points.group_by("player", "class").agg(pl.col("deviations").sum()).sort("player", "class")
-    told = " ".join(f"{player}: {number} {kind}." for player, kind, number in counts.iter_rows())
+    summary = " ".join(f"{player}: {number} {kind}." for player, kind, number in counts.iter_rows())
     figure = alt.concat(*panels, columns=_PANELS_A_ROW, spacing=18)
-    return style.page(figure, QUESTION, notes, f"{QUESTION} Departures from promises by class. {told}")
+    return style.page(figure, QUESTION, notes, f"{QUESTION} Departures from promises by class. {summary}")
 
 
-def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: bool) -> alt.LayerChart:
-    encodings = style.conditions(_CLASSES, "class")
+def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: bool) -> Any:
+    encodings = told_apart("class", _CLASSES)
     x = alt.X("du", type="quantitative", scale=_scale(reach[0]), axis=_axis("for the agent, Δu (payoff)", reach[0]))
-    y = alt.Y("dw", type="quantitative", scale=_scale(reach[1]), axis=_axis("for everyone, ΔW (payoff)" if first else None, reach[1]))  # fmt: skip
-    tooltip = [
-        alt.Tooltip("class", type="nominal"),
-        *(alt.Tooltip(field, type="quantitative") for field in ("du", "dw", "deviations")),
-    ]
+    y = alt.Y(
+        "dw",
+        type="quantitative",
+        scale=_scale(reach[1]),
+        axis=_axis("for everyone, ΔW (payoff)" if first else None, reach[1]),
+    )
+    tooltip = told(["class", "nominal"], ["du", "dw", "deviations"])
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
     size = alt.Size("deviations", type="quantitative", scale=alt.Scale(type="log", range=[12, 130]), legend=None)
     marks = alt.Chart(points).mark_point(filled=True, opacity=0.65)
@@ -61,7 +63,7 @@ def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: boo
         marks.encode(x=x, y=y, size=size, color=encodings["color"], shape=encodings["shape"], tooltip=tooltip),
         width=_SIZE,
         height=_SIZE,
-        title=heading(name),
+        title=style.heading(name),
     )
 
 

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told
 
 QUESTION = "What does lying cost everyone?"
 
@@ -33,21 +33,25 @@ def chart(commons_observations: pl.DataFrame, commons_estimates: pl.DataFrame, c
         own = means.filter(pl.col("study") == study)
         prices = own.filter(pl.col("speech") == "free", pl.col("metric").is_in(list(_PRICES)))
         rows.append(
-            alt.hconcat(_dumbbells(here, own.filter(welfare)), _prices(prices), spacing=30, title=heading(str(study)))
+            alt.hconcat(
+                _dumbbells(here, own.filter(welfare)), _prices(prices), spacing=30, title=style.heading(str(study))
+            )
         )
     notes = [
-        "Left: welfare (sum of all payoffs in a run); a thin line is one seed under the three rules of speech, a large point "
-        f"the mean. Right: mean difference of the twin under the rule to free speech. {style.numbers(means.filter(welfare), 'runs')} runs "
-        "a rule, paired by seed.",
+        "Left: welfare (sum of all payoffs in a run); a thin line is one seed under the three rules of speech, a large "
+        "point the mean. Right: mean difference of the twin under the rule to free speech. "
+        f"{style.numbers(means.filter(welfare), 'runs')} runs a rule, paired by seed.",
         "Bars: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
-    told = " ".join(f"{row['speech']}: {row['estimate']:.1f}." for row in means.filter(welfare).iter_rows(named=True))
+    summary = " ".join(
+        f"{row['speech']}: {row['estimate']:.1f}." for row in means.filter(welfare).iter_rows(named=True)
+    )
     return style.page(
-        alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Mean welfare by rule of speech. {told}"
+        alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Mean welfare by rule of speech. {summary}"
     )
 
 
-def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> alt.LayerChart:
+def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> Any:
     y = alt.Y(
         "speech",
         type="nominal",
@@ -69,10 +73,7 @@ def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> alt.LayerChart:
     bars = alt.Chart(means.drop_nulls(["low", "high"])).mark_rule(strokeWidth=3, color=style.INK)
     marks = alt.Chart(means).mark_point(filled=True, size=70, opacity=1, color=style.COLOURS[3])
     at = alt.X("estimate", type="quantitative", scale=scale, axis=axis)
-    tooltip = [
-        alt.Tooltip("speech", type="nominal"),
-        *(alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")),
-    ]
+    tooltip = told(["speech", "nominal"], ["estimate", "low", "high", "runs"])
     return alt.layer(
         lines.encode(x=x, y=y, detail=alt.Detail("seed", type="nominal"), order=order),
         ends.encode(x=at, y=y, order=order),
@@ -83,9 +84,15 @@ def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> alt.LayerChart:
     )
 
 
-def _prices(prices: pl.DataFrame) -> alt.LayerChart:
+def _prices(prices: pl.DataFrame) -> Any:
     named = prices.with_columns(twin=pl.col("metric").replace_strict(_PRICES))
-    y = alt.Y("twin", type="nominal", sort=None, scale=alt.Scale(domain=list(_PRICES.values())), axis=alt.Axis(title=None, ticks=False, domain=False))  # fmt: skip
+    y = alt.Y(
+        "twin",
+        type="nominal",
+        sort=None,
+        scale=alt.Scale(domain=list(_PRICES.values())),
+        axis=alt.Axis(title=None, ticks=False, domain=False),
+    )
     axis = alt.Axis(title=["welfare minus that", "of free speech (payoff)"], tickCount=5)
     scale = alt.Scale(zero=True, padding=12)
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told
 
 QUESTION = "How many liars break a pool?"
 
@@ -36,25 +36,27 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
             for place, kind in enumerate(kinds):
                 line = here.filter(pl.col("metric") == metric, pl.col("others").fill_null(kind) == kind).sort("liars")
                 panels.append(_panel(line, title if place == 0 else None, f"k {names} among {kind}", width))
-            rows.append(alt.hconcat(*panels, spacing=16, title=heading(str(study)) if metric == "efficiency" else ""))
+            rows.append(
+                alt.hconcat(*panels, spacing=16, title=style.heading(str(study)) if metric == "efficiency" else "")
+            )
     notes = [
-        "Pools of which k agents lie by rule; the others are all of one kind. Above: catch over the sustainable catch. Below: "
-        f"share of pools that never collapsed. {style.numbers(estimates, 'runs')} runs a point, paired by seed.",
+        "Pools of which k agents lie by rule; the others are all of one kind. Above: catch over the sustainable catch. "
+        f"Below: share of pools that never collapsed. {style.numbers(estimates, 'runs')} runs a point, paired by seed.",
         "Bands: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
     efficiency = estimates.filter(pl.col("metric") == "efficiency").iter_rows(named=True)
-    told = " ".join(
+    summary = " ".join(
         f"{row['liars']} liars among {row['others'] or 'nobody else'}: {row['estimate']:.2f}." for row in efficiency
     )
-    return style.page(alt.vconcat(*rows, spacing=14), QUESTION, notes, f"{QUESTION} Efficiency. {told}")
+    return style.page(alt.vconcat(*rows, spacing=14), QUESTION, notes, f"{QUESTION} Efficiency. {summary}")
 
 
-def _panel(line: pl.DataFrame, title: str | None, name: str, width: float) -> alt.LayerChart:
-    most = int(line["liars"].max() or 0)  # type: ignore[call-overload]
+def _panel(line: pl.DataFrame, title: str | None, name: str, width: float) -> Any:
+    most = max(line["liars"].to_list(), default=0)
     ticks = alt.Axis(title="liars in the pool, k", values=list(range(most + 1)), format="d", grid=False)
     x = alt.X("liars", type="quantitative", scale=alt.Scale(domain=[0, most], padding=6), axis=ticks)
     scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, labels=title is not None, tickCount=5)
-    tooltip = [alt.Tooltip(field, type="quantitative") for field in ("liars", "estimate", "low", "high", "runs")]
+    tooltip = told([], ["liars", "estimate", "low", "high", "runs"])
     y = alt.Y("estimate", type="quantitative", scale=scale, axis=axis)
     low = alt.Y("low", type="quantitative", scale=scale, axis=axis)
     bounded = alt.Chart(line.drop_nulls(["low", "high"]))
@@ -65,5 +67,5 @@ def _panel(line: pl.DataFrame, title: str | None, name: str, width: float) -> al
         base.mark_point(filled=True, size=30, opacity=1, color=style.COLOURS[0]).encode(x=x, y=y, tooltip=tooltip),
         width=width,
         height=120,
-        title=heading(name),
+        title=style.heading(name),
     )

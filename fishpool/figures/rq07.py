@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told
 
 QUESTION = "Does information protect?"
 
@@ -30,26 +30,38 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     rows = []
     for (study,), here in cells.group_by("study", maintain_order=True):
         panels = [_panel(here.filter(pl.col("metric") == metric), metric) for metric in _PANELS]
-        rows.append(alt.hconcat(*panels, spacing=24, title=heading(str(study))))
+        rows.append(alt.hconcat(*panels, spacing=24, title=style.heading(str(study))))
     notes = [
         "Mean over runs, and below it its 95 % bootstrap interval over seeds (none where nothing varies). "
         f"{style.numbers(cells, 'runs')} runs a cell, paired by seed.",
-        "Stock: what agents see of it. Memory: whether all past promises, reports and published catches are shown, or only "
-        "those of the last round.",
+        "Stock: what agents see of it. Memory: whether all past promises, reports and published catches are shown, or "
+        "only those of the last round.",
     ]
-    told = " ".join(
+    summary = " ".join(
         f"Stock {row['stock']}, memory {row['memory']}: {row['estimate']:.2f}."
         for row in cells.filter(pl.col("metric") == "efficiency").iter_rows(named=True)
     )
-    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Efficiency. {told}")
+    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Efficiency. {summary}")
 
 
-def _panel(cells: pl.DataFrame, metric: str) -> alt.LayerChart:
+def _panel(cells: pl.DataFrame, metric: str) -> Any:
     ends = cells.select("low", "high").iter_rows()
     written = ["" if low is None else f"[{low:.2f}, {high:.2f}]" for low, high in ends]
     cells = cells.with_columns(interval=pl.Series(written, dtype=pl.String))
-    x = alt.X("stock", type="nominal", sort=None, scale=alt.Scale(domain=_STOCK), axis=alt.Axis(title="stock", labelAngle=0, domain=False, ticks=False))  # fmt: skip
-    y = alt.Y("memory", type="nominal", sort=None, scale=alt.Scale(domain=_MEMORY), axis=alt.Axis(title="memory", domain=False, ticks=False))  # fmt: skip
+    x = alt.X(
+        "stock",
+        type="nominal",
+        sort=None,
+        scale=alt.Scale(domain=_STOCK),
+        axis=alt.Axis(title="stock", labelAngle=0, domain=False, ticks=False),
+    )
+    y = alt.Y(
+        "memory",
+        type="nominal",
+        sort=None,
+        scale=alt.Scale(domain=_MEMORY),
+        axis=alt.Axis(title="memory", domain=False, ticks=False),
+    )
     legend = alt.Legend(
         orient="top",
         direction="horizontal",
@@ -60,7 +72,7 @@ def _panel(cells: pl.DataFrame, metric: str) -> alt.LayerChart:
     )
     color = alt.Color("estimate", type="quantitative", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
     ink = alt.condition("datum.estimate > 0.5", alt.value("black"), alt.value("white"))
-    tooltip = [alt.Tooltip(field, type="quantitative") for field in ("estimate", "low", "high", "runs")]
+    tooltip = told([], ["estimate", "low", "high", "runs"])
     base = alt.Chart(cells)
     return alt.layer(
         base.mark_rect(stroke="white").encode(x=x, y=y, color=color, tooltip=tooltip),

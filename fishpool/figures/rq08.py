@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fishpool.figures import style
-from fishpool.figures.commons import heading
+from fishpool.figures.commons import told, told_apart
 
 QUESTION = "Is there end-game lying?"
 
@@ -32,30 +32,34 @@ def chart(commons_lies_rounds: pl.DataFrame, commons_conditions: pl.DataFrame) -
     rows = []
     for (study,), here in rates.group_by("study", maintain_order=True):
         panels = [_panel(here, prefix) for prefix in _PANELS]
-        rows.append(alt.hconcat(*panels, spacing=24, title=heading(str(study))))
+        rows.append(alt.hconcat(*panels, spacing=24, title=style.heading(str(study))))
     notes = [
-        f"Share of untrue claims in each round over all agents. {style.numbers(rates, 'runs')} runs a round (pools that "
-        "have not collapsed), paired by seed.",
+        f"Share of untrue claims in each round over all agents. {style.numbers(rates, 'runs')} runs a round (pools "
+        "that have not collapsed), paired by seed.",
         "Bands: 95 % bootstrap intervals over seeds, none where nothing varies.",
     ]
     last = rates.group_by("horizon", maintain_order=True).agg(pl.col("broken_rate").sort_by("round").last())
-    told = " ".join(
+    summary = " ".join(
         f"Horizon {horizon}: {rate:.2f} in the last round." for horizon, rate in last.iter_rows() if rate is not None
     )
-    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Broken promises by round. {told}")
+    return style.page(
+        alt.vconcat(*rows, spacing=20), QUESTION, notes, f"{QUESTION} Broken promises by round. {summary}"
+    )
 
 
-def _panel(rates: pl.DataFrame, prefix: str) -> alt.LayerChart:
+def _panel(rates: pl.DataFrame, prefix: str) -> Any:
     field, title = _PANELS[prefix]
-    encodings = style.conditions(style.in_order(rates["horizon"]), "horizon")
-    last = int(rates["round"].max())  # type: ignore[arg-type]
-    x = alt.X("round", type="quantitative", scale=alt.Scale(domain=[1, last], padding=6, nice=False), axis=alt.Axis(title="round", values=list(range(1, last + 1)), format="d", grid=False))  # fmt: skip
+    encodings = told_apart("horizon", style.in_order(rates["horizon"]))
+    last = max(rates["round"].to_list())
+    x = alt.X(
+        "round",
+        type="quantitative",
+        scale=alt.Scale(domain=[1, last], padding=6, nice=False),
+        axis=alt.Axis(title="round", values=list(range(1, last + 1)), format="d", grid=False),
+    )
     scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, tickCount=5)
     low, high = f"{prefix}_low", f"{prefix}_high"
-    tooltip = [
-        alt.Tooltip("horizon", type="nominal"),
-        *(alt.Tooltip(name, type="quantitative") for name in ("round", field, low, high, "runs")),
-    ]
+    tooltip = told(["horizon", "nominal"], ["round", field, low, high, "runs"])
     y = alt.Y(field, type="quantitative", scale=scale, axis=axis)
     band = alt.Chart(rates.drop_nulls([low, high])).mark_area(opacity=0.2)
     line = alt.Chart(rates.drop_nulls(field)).mark_line(strokeWidth=1.6)

@@ -1,8 +1,8 @@
 """The fish pool: n agents fish one pool for T rounds; they may promise, report, be audited and talk, and may lie.
 
 This is the rule sheet and nothing else: no player, clock, file or network; `fish` is a generator that shows each agent
-its view and is sent the moves. The commons follows GovSim's fishery (arXiv 2404.16698, section 2 and appendix A), which is
-one condition of it; promises, reports and audits are added.
+its view and is sent the moves. The commons follows GovSim's fishery (arXiv 2404.16698), which is one condition of it;
+promises, reports and audits are added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Action = dict[str, Any]
 
 
 class Channel(StrEnum):
-    """What switches the optional phases on. `chat` lets messages through; `discuss` adds accusations and trust to it."""
+    """What switches the optional phases on. `chat` lets messages through; `discuss` adds accusations and trust."""
 
     PROMISE = "promise"
     REPORT = "report"
@@ -160,7 +160,7 @@ class Parameters:
 
 
 def parameters_of(values: Mapping[str, Any]) -> Parameters:
-    """The parameters among JSON values by name; what is left out keeps its default, other names are nobody's business here.
+    """The parameters among JSON values by name; what is left out keeps its default, other names are passed over.
 
     Raises ValueError for a word that a parameter does not know.
     """
@@ -173,7 +173,10 @@ def parameters_of(values: Mapping[str, Any]) -> Parameters:
 def _kinds() -> dict[str, Callable[[Any], Any]]:
     """How each parameter is made of its JSON value."""
     hints = get_type_hints(Parameters)
-    made_of = {"agents": tuple, "channels": lambda names: frozenset(map(Channel, names))}
+    made_of: dict[str, Callable[[Any], Any]] = {
+        "agents": tuple,
+        "channels": lambda names: frozenset(map(Channel, names)),
+    }
     return {name: made_of.get(name, kind) for name, kind in hints.items()}
 
 
@@ -699,7 +702,7 @@ class _Table:
         remaining: int | None = None,
         speaker: int | None = None,
     ) -> Asked:
-        """What each agent (or the speaker alone) sees; with an exact stock, the remaining one once it has been fished."""
+        """What each agent (or the speaker alone) sees; an exact stock is the remaining one once it has been fished."""
         p, public = self.parameters, self.public
         public["phase"] = phase
         if p.stock is StockKind.EXACT:

@@ -1,21 +1,26 @@
 """The scripted players of the fish pool, each one rule of its sheet's table.
 
 A player is a pure function of its view (and, for `random`, of its own stream of luck): it holds no state, so what it
-remembers is what the condition's memory shows it. Unless a rule says otherwise a player promises its fair share, reports
-its catch, trusts everybody and accuses nobody.
+remembers is what the condition's memory shows it. Unless a rule says otherwise a player promises its fair share,
+reports its catch, trusts everybody and accuses nobody.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from fishpool.games.commons import Action, Parameters, Phase, StockKind, View, fair_shares
 from fishpool.seeds import draw
 
 Luck: TypeAlias = Callable[..., float]  # a uniform number in [0, 1) by name and counter, as `seeds.draw`
-Player: TypeAlias = Callable[[View, Luck], Action]
+
+
+class Player(Protocol):
+    def __call__(self, view: View, luck: Luck) -> Action: ...
+
+
 Amount: TypeAlias = Callable[[View], int]  # tons
 
 
@@ -102,7 +107,7 @@ def _opportunist(view: View) -> int:
     return stock_seen(view) if view["round"] == view["horizon"] else fair(view)
 
 
-# --- the players -------------------------------------------------------------------------------------------------------
+# --- the players --------------------------------------------------------------------------------------------------
 
 
 def _player(catch: Amount, promise: Amount = fair, report: Amount = _catch) -> Player:

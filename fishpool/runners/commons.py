@@ -111,7 +111,8 @@ def turn_rows(run_id: str, run: Run) -> Iterator[Row]:
                 move = moves[agent]
                 assert move is not None
                 action = move.action
-                # stock, fair, intention, promise, demand, catch, report, audited, fine, refund, accuse, trust, du, dw, class
+                # stock, fair, intention, promise, demand, catch, report, audited, fine, refund, accuse, trust, du,
+                # dw, deviation
                 told: Row
                 if phase is Phase.CATCH:
                     departure = departures.get((number, agent))
@@ -132,9 +133,8 @@ def turn_rows(run_id: str, run: Run) -> Iterator[Row]:
                     told = (*_NOTHING[:10], _encode(action["accuse"]), _encode(action["trust"]), None, None, None)
                 else:
                     told = _NOTHING
-                yield (
-                    run_id, number, phase, name, player, _encode(action), move.status, move.fallback, move.attempts, *told
-                )  # fmt: skip
+                turn = (run_id, number, phase, name, player, _encode(action), move.status, move.fallback, move.attempts)
+                yield (*turn, *told)
 
 
 _NOTHING: Row = (None,) * 15

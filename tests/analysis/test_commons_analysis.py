@@ -1,7 +1,7 @@
 """Twins, deviations and the best possible: the figures of the rule sheet, exactly."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def test_the_best_possible_total_is_650_and_645_if_the_pool_must_survive():
 def test_the_best_possible_total_is_what_trying_everything_finds(capacity, growth, collapse, rounds, survive):
     after = regrown(capacity, growth)
 
-    @lru_cache(maxsize=None)
+    @cache
     def best(stock, left):
         if left == 0:
             return 0

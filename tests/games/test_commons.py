@@ -37,9 +37,27 @@ from fishpool.players.commons import PLAYERS, seat
 from fishpool.records import Ending, Status
 
 VIEW_KEYS = {
-    "schema_version", "run_id", "agent_id", "phase", "round", "horizon", "names", "rules", "permission", "stock",
-    "fair_share", "promises", "me", "reports", "audits", "messages", "ledger", "last_round", "legal", "error",
-}  # fmt: skip
+    "schema_version",
+    "run_id",
+    "agent_id",
+    "phase",
+    "round",
+    "horizon",
+    "names",
+    "rules",
+    "permission",
+    "stock",
+    "fair_share",
+    "promises",
+    "me",
+    "reports",
+    "audits",
+    "messages",
+    "ledger",
+    "last_round",
+    "legal",
+    "error",
+}
 HONEST = "honest_sustainable"
 
 channels = st.sets(st.sampled_from(Channel)).map(frozenset)
@@ -92,7 +110,7 @@ def recorded(parameters, seed=0):
     return play(parameters, players, seed, "a run"), [player.views for player in players]
 
 
-# --- conditions that cannot be ----------------------------------------------------------------------------------------
+# --- conditions that cannot be --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,7 +140,7 @@ def test_a_condition_that_cannot_be_is_named_by_its_parameter(changes, key, word
     assert "\n" not in faults[key]
 
 
-# --- the pool ---------------------------------------------------------------------------------------------------------
+# --- the pool -------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 150), st.sampled_from([1.1, 1.5, 2, 2.5, 3, 7]))
@@ -168,7 +186,7 @@ def test_the_lottery_gives_every_hungry_agent_the_same_chance_at_every_ton():
     assert abs(means[1] - means[2]) < 0.5  # 12.5 each, standard error 0.06
 
 
-# --- a reply and a move -----------------------------------------------------------------------------------------------
+# --- a reply and a move ---------------------------------------------------------------------------------------------
 
 
 def view_of(phase, most=100, **parameters):
@@ -247,7 +265,19 @@ def test_what_cannot_be_read_is_never_a_move(phase, reply):
     assert "\n" not in str(fault.value)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["catch", "report", "promise", "intention", "message", "accuse", "trust"]), inner)), st.sampled_from(Phase))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.text() | st.sampled_from(["catch", "report", "promise", "intention", "message", "accuse", "trust"]),
+                inner,
+            )
+        ),
+    ),
+    st.sampled_from(Phase),
+)
 def test_any_json_is_either_a_legal_action_or_unreadable(reply, phase):
     try:
         action = read(TALK, view_of(phase, most=7), reply)
@@ -287,7 +317,7 @@ def test_a_demand_is_bounded_by_the_stock_and_never_by_the_own_promise():
     assert run.rounds[0].catch_moves[0].status is Status.MOVED
 
 
-# --- invariants -------------------------------------------------------------------------------------------------------
+# --- invariants -----------------------------------------------------------------------------------------------------
 
 
 @given(conditions, seeds)
@@ -366,7 +396,7 @@ def test_relabelling_changes_nothing_in_distribution_where_luck_enters():
     assert abs(sum(first) - sum(last)) / 1500 < 1.5  # tons; standard error 0.4
 
 
-# --- luck -------------------------------------------------------------------------------------------------------------
+# --- luck -----------------------------------------------------------------------------------------------------------
 
 
 @given(seeds, st.floats(0, 1), st.floats(0, 1))
@@ -410,7 +440,7 @@ def test_noise_is_what_the_sheet_says_and_the_same_in_all_phases_of_a_round():
     assert sum(below) / len(below) == pytest.approx(10 * (2 / 3.14159265) ** 0.5, abs=0.6)  # mean of a half normal
 
 
-# --- what agents see ----------------------------------------------------------------------------------------------------
+# --- what agents see ------------------------------------------------------------------------------------------------
 
 
 def test_what_is_seen_when():
@@ -527,7 +557,7 @@ def test_accusations_are_heard_and_trust_is_private():
 
     players = [Recorder(act), Recorder(act)]
     play(parameters, players, 0)
-    second = [view for view in players[0].views if view["round"] == 2][0]
+    second = next(view for view in players[0].views if view["round"] == 2)
     assert {(message["agent"], *message["accuse"]) for message in second["messages"]} == {
         ("agent_1", "agent_2"),
         ("agent_2", "agent_1"),
@@ -535,7 +565,7 @@ def test_accusations_are_heard_and_trust_is_private():
     assert '"trust"' not in json.dumps(second)
 
 
-# --- fines ------------------------------------------------------------------------------------------------------------
+# --- fines ----------------------------------------------------------------------------------------------------------
 
 
 def silent(view):

@@ -1,4 +1,4 @@
-"""Plays fish pool conditions in memory and answers with their metric tables, computed by the SQL that the workflow runs."""
+"""Plays fish pools in memory and answers with their metric tables, computed by the SQL that the workflow runs."""
 
 from collections.abc import Callable
 from dataclasses import fields

@@ -7,25 +7,43 @@ import pytest
 
 HONEST = "honest_sustainable"
 COLUMNS = {
-    "lies": "run_id, study, condition, seed, agent, player, promises, reports, broken_rate, misreport_rate, under_rate, "
-    "over_rate, magnitude, bias, conceal_ratio, premeditated, silence, strategic_silence, detected, accusation_precision, "
-    "accusation_recall, trust_calibration",
+    "lies": "run_id, study, condition, seed, agent, player, promises, reports, broken_rate, misreport_rate, "
+    "under_rate, over_rate, magnitude, bias, conceal_ratio, premeditated, silence, strategic_silence, detected, "
+    "accusation_precision, accusation_recall, trust_calibration",
     "deviations": "run_id, study, condition, seed, round, agent, promise, demand, du, dw, class",
     "individual": "run_id, study, condition, seed, agent, player, catch, payoff, share, over_use_rate, integrity, "
     "credibility, received_trust, regret, lie_premium",
     "societal": "run_id, study, condition, seed, survival_time, survived, survived_govsim, efficiency, efficiency_raw, "
-    "efficiency_optimal, over_usage, equality, welfare, worst_payoff, stock_health, sustainability, trust, discrepancy, "
-    "price_of_lying, price_of_breaking, fallback_share, contaminated",
+    "efficiency_optimal, over_usage, equality, welfare, worst_payoff, stock_health, sustainability, trust, "
+    "discrepancy, price_of_lying, price_of_breaking, fallback_share, contaminated",
     "rounds": "run_id, study, condition, seed, round, stock, demanded, caught, remaining, reported",
 }
 LIE_METRICS = (
-    "broken_rate", "misreport_rate", "under_rate", "over_rate", "magnitude", "bias", "conceal_ratio", "premeditated",
-    "silence", "strategic_silence", "detected", "accusation_precision", "accusation_recall", "trust_calibration",
-)  # fmt: skip
+    "broken_rate",
+    "misreport_rate",
+    "under_rate",
+    "over_rate",
+    "magnitude",
+    "bias",
+    "conceal_ratio",
+    "premeditated",
+    "silence",
+    "strategic_silence",
+    "detected",
+    "accusation_precision",
+    "accusation_recall",
+    "trust_calibration",
+)
 GOVSIM = {
-    "channels": ["chat"], "reveal": "true", "audit_q": 0, "permission": "silent", "stock": "exact", "horizon": "unknown",
-    "rationing": "lottery", "memory": "none",
-}  # fmt: skip
+    "channels": ["chat"],
+    "reveal": "true",
+    "audit_q": 0,
+    "permission": "silent",
+    "stock": "exact",
+    "horizon": "unknown",
+    "rationing": "lottery",
+    "memory": "none",
+}
 
 
 def one(connection, query):
@@ -47,7 +65,7 @@ def test_tables_have_the_columns_that_are_promised(tables):
         assert not [kind for kind in map(str, types) if "HUGEINT" in kind or "DECIMAL" in kind], table
 
 
-# --- what must come out -----------------------------------------------------------------------------------------------
+# --- what must come out ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,7 +201,7 @@ def test_the_price_of_lying_is_minus_336_and_binding_promises_would_have_gained_
     ]
 
 
-# --- what has no denominator --------------------------------------------------------------------------------------------
+# --- what has no denominator ----------------------------------------------------------------------------------------
 
 
 def test_lie_metrics_are_null_at_the_govsim_fishery(tables):
@@ -213,7 +231,7 @@ def test_a_premium_needs_both_kinds_of_rounds(tables):
     assert set(column(connection, "SELECT lie_premium FROM commons_individual WHERE condition = 'last'")) == {10}
 
 
-# --- audits, talk and trust -----------------------------------------------------------------------------------------------
+# --- audits, talk and trust -----------------------------------------------------------------------------------------
 
 
 def test_a_full_audit_detects_every_misreport_and_credibility_counts_honest_audits(tables):
@@ -237,7 +255,15 @@ def changed(frames, table, phase, column_, values):
     """Record frames in which the typed column of the turns of a phase is replaced, by agent."""
     turns = frames[table]
     hit = (pl.col("phase") == phase) & pl.col("agent").is_in(list(values))
-    return {**frames, table: turns.with_columns(pl.when(hit).then(pl.col("agent").replace_strict(values, default=None)).otherwise(pl.col(column_)).alias(column_))}  # fmt: skip
+    return {
+        **frames,
+        table: turns.with_columns(
+            pl.when(hit)
+            .then(pl.col("agent").replace_strict(values, default=None))
+            .otherwise(pl.col(column_))
+            .alias(column_)
+        ),
+    }
 
 
 def test_accusations_are_scored_against_those_who_lied_this_round(playing):
@@ -254,7 +280,7 @@ def test_accusations_are_scored_against_those_who_lied_this_round(playing):
     assert column(connection, "SELECT accusation_recall FROM commons_lies ORDER BY agent") == [0.5, 1, 0, 0]
 
 
-# --- fallbacks ----------------------------------------------------------------------------------------------------------
+# --- fallbacks ------------------------------------------------------------------------------------------------------
 
 
 def test_fallback_rows_leave_the_lie_metrics_and_contaminated_runs_the_estimates(playing):
@@ -309,7 +335,7 @@ def test_silence_is_counted_over_what_could_have_been_said(playing):
     assert found == (0.75, 1, None, 2)
 
 
-# --- over conditions ------------------------------------------------------------------------------------------------------
+# --- over conditions ------------------------------------------------------------------------------------------------
 
 
 def test_deterministic_cells_have_no_interval_and_lucky_ones_do(tables):
@@ -318,7 +344,8 @@ def test_deterministic_cells_have_no_interval_and_lucky_ones_do(tables):
     assert sure == [(None, None)]
     low, estimate, high = one(
         connection,
-        "SELECT low, estimate, high FROM commons_estimates WHERE condition = 'lucky' AND metric = 'broken_rate' AND player IS NULL",
+        "SELECT low, estimate, high FROM commons_estimates "
+        "WHERE condition = 'lucky' AND metric = 'broken_rate' AND player IS NULL",
     )
     assert low < estimate < high
 
