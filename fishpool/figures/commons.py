@@ -14,17 +14,20 @@ from fishpool.figures import style
 
 
 def told_apart(field: str, names: Sequence[str]) -> dict[str, Any]:
-    """Encodings of a field's values: `color` for all marks, `shape` for points, `dash` for lines (without a legend)."""
+    """Encodings of a field's values: `color` for all marks, `shape` for points, `dash` for lines.
+
+    The dash encodes the field `line`, a copy: a dash of the field itself would fray the symbols of the legend.
+    """
     legend = alt.Legend(title=field, orient="top", direction="horizontal", titleOrient="left", columns=6, offset=4)
 
-    def channel(kind: Any, values: Sequence[Any], legend: Any) -> Any:
+    def channel(kind: Any, field: str, values: Sequence[Any], legend: Any) -> Any:
         scale = alt.Scale(domain=list(names), range=[values[i % len(values)] for i in range(len(names))])
         return kind(field, type="nominal", scale=scale, legend=legend)
 
     return {
-        "color": channel(alt.Color, style.COLOURS, legend),
-        "shape": channel(alt.Shape, style.SHAPES, legend),
-        "dash": channel(alt.StrokeDash, style.DASHES, None),
+        "color": channel(alt.Color, field, style.COLOURS, legend),
+        "shape": channel(alt.Shape, field, style.SHAPES, legend),
+        "dash": channel(alt.StrokeDash, "line", style.DASHES, None),
     }
 
 

@@ -29,8 +29,10 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
     advantage = estimates.filter(pl.col("metric") == "advantage").join(liars, on=["study", "player"])
     if advantage.is_empty():
         return style.no_data(QUESTION)
-    advantage = advantage.with_columns(pl.format("{}", "fine").str.strip_suffix(".0").alias(_FINE)).sort(
-        "fine", "audit_q"
+    advantage = (
+        advantage.with_columns(pl.format("{}", "fine").str.strip_suffix(".0").alias(_FINE))
+        .with_columns(line=_FINE)
+        .sort("fine", "audit_q")
     )
     rows = []
     for (study, player), points in advantage.group_by("study", "player", maintain_order=True):

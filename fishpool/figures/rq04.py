@@ -53,7 +53,7 @@ def _panel(points: pl.DataFrame, reach: tuple[float, ...], name: str, first: boo
         scale=_scale(reach[1]),
         axis=_axis("for everyone, ΔW (payoff)" if first else None, reach[1]),
     )
-    tooltip = told(["class", "nominal"], ["du", "dw", "deviations"])
+    tooltip = told(["class"], ["du", "dw", "deviations"])
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=style.FAINT, strokeWidth=0.8)
     size = alt.Size("deviations", type="quantitative", scale=alt.Scale(type="log", range=[12, 130]), legend=None)
     marks = alt.Chart(points).mark_point(filled=True, opacity=0.65)

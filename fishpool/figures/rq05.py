@@ -73,7 +73,7 @@ def _dumbbells(seeds: pl.DataFrame, means: pl.DataFrame) -> Any:
     bars = alt.Chart(means.drop_nulls(["low", "high"])).mark_rule(strokeWidth=3, color=style.INK)
     marks = alt.Chart(means).mark_point(filled=True, size=70, opacity=1, color=style.COLOURS[3])
     at = alt.X("estimate", type="quantitative", scale=scale, axis=axis)
-    tooltip = told(["speech", "nominal"], ["estimate", "low", "high", "runs"])
+    tooltip = told(["speech"], ["estimate", "low", "high", "runs"])
     return alt.layer(
         lines.encode(x=x, y=y, detail=alt.Detail("seed", type="nominal"), order=order),
         ends.encode(x=at, y=y, order=order),

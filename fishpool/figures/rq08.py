@@ -25,7 +25,7 @@ _PANELS = {
 def chart(commons_lies_rounds: pl.DataFrame, commons_conditions: pl.DataFrame) -> Any:
     """The figure from the two tables: a row of panels a study."""
     rates = commons_lies_rounds.join(
-        commons_conditions.select("study", "condition", "horizon"), on=["study", "condition"]
+        commons_conditions.select("study", "condition", "horizon", line="horizon"), on=["study", "condition"]
     )
     if rates.is_empty():
         return style.no_data(QUESTION)
@@ -59,7 +59,7 @@ def _panel(rates: pl.DataFrame, prefix: str) -> Any:
     )
     scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, tickCount=5)
     low, high = f"{prefix}_low", f"{prefix}_high"
-    tooltip = told(["horizon", "nominal"], ["round", field, low, high, "runs"])
+    tooltip = told(["horizon"], ["round", field, low, high, "runs"])
     y = alt.Y(field, type="quantitative", scale=scale, axis=axis)
     band = alt.Chart(rates.drop_nulls([low, high])).mark_area(opacity=0.2)
     line = alt.Chart(rates.drop_nulls(field)).mark_line(strokeWidth=1.6)

@@ -56,8 +56,8 @@ def column(connection, query):
     return [row[0] for row in connection.sql(query).fetchall()]
 
 
-def test_tables_have_the_columns_that_are_promised(tables):
-    connection = tables(plain={"agents": ["random"] * 2})
+def test_tables_have_the_columns_that_are_promised(pools):
+    connection = pools(plain={"agents": ["random"] * 2})
     for table, names in COLUMNS.items():
         assert set(names.split(", ")) <= set(connection.table(f"commons_{table}").columns)
     for table in connection.sql("SHOW TABLES").fetchall():
@@ -81,8 +81,8 @@ def test_tables_have_the_columns_that_are_promised(tables):
         ("opportunist", 12, 130, 1, 650 / 600),
     ],
 )
-def test_five_of_a_kind(tables, player, survival, each, efficiency, raw):
-    connection = tables(kind={"agents": [player] * 5})
+def test_five_of_a_kind(pools, player, survival, each, efficiency, raw):
+    connection = pools(kind={"agents": [player] * 5})
     found = one(
         connection,
         "SELECT survival_time, efficiency, efficiency_raw, efficiency_optimal, equality FROM commons_societal",
@@ -91,8 +91,8 @@ def test_five_of_a_kind(tables, player, survival, each, efficiency, raw):
     assert column(connection, "SELECT catch FROM commons_individual") == [each] * 5
 
 
-def test_honest_agents_keep_the_pool_full_and_never_lie(tables):
-    connection = tables(kind={"agents": [HONEST] * 5})
+def test_honest_agents_keep_the_pool_full_and_never_lie(pools):
+    connection = pools(kind={"agents": [HONEST] * 5})
     assert connection.sql("SELECT DISTINCT stock, remaining, caught, reported FROM commons_rounds").fetchall() == [
         (100, 50, 50, 50)
     ]
@@ -107,8 +107,8 @@ def test_honest_agents_keep_the_pool_full_and_never_lie(tables):
     assert column(connection, "SELECT count(*) FROM commons_deviations") == [0]
 
 
-def test_greedy_liars_break_misreport_and_overuse_all_the_time(tables):
-    connection = tables(kind={"agents": ["greedy_liar"] * 5})
+def test_greedy_liars_break_misreport_and_overuse_all_the_time(pools):
+    connection = pools(kind={"agents": ["greedy_liar"] * 5})
     found = connection.sql(
         "SELECT DISTINCT broken_rate, misreport_rate, under_rate, bias, conceal_ratio, premeditated FROM commons_lies"
     )
@@ -116,49 +116,49 @@ def test_greedy_liars_break_misreport_and_overuse_all_the_time(tables):
     assert one(connection, "SELECT over_usage, survived, stock_health FROM commons_societal") == (1, False, 0)
 
 
-def test_honest_greed_is_the_same_ruin_without_one_lie(tables):
-    connection = tables(kind={"agents": ["honest_greedy"] * 5})
+def test_honest_greed_is_the_same_ruin_without_one_lie(pools):
+    connection = pools(kind={"agents": ["honest_greedy"] * 5})
     assert connection.sql("SELECT DISTINCT broken_rate, misreport_rate FROM commons_lies").fetchall() == [(0, 0)]
     assert column(connection, "SELECT count(*) FROM claims WHERE broken") == [0]
 
 
-def test_white_liars_overstate_by_two(tables):
-    connection = tables(kind={"agents": ["white_liar"] * 5})
+def test_white_liars_overstate_by_two(pools):
+    connection = pools(kind={"agents": ["white_liar"] * 5})
     found = connection.sql(
         "SELECT DISTINCT over_rate, under_rate, bias, magnitude, broken_rate, conceal_ratio FROM commons_lies"
     )
     assert found.fetchall() == [(1, 0, 2, 2, 0, 0)]
 
 
-def test_salami_slices_the_pool_away(tables):
-    connection = tables(kind={"agents": ["salami"] * 5})
+def test_salami_slices_the_pool_away(pools):
+    connection = pools(kind={"agents": ["salami"] * 5})
     assert column(connection, "SELECT stock FROM commons_rounds ORDER BY round") == list(range(100, 0, -10))
 
 
-def test_opportunists_survive_by_govsims_rule_and_not_by_the_strict_one(tables):
-    connection = tables(kind={"agents": ["opportunist"] * 5})
+def test_opportunists_survive_by_govsims_rule_and_not_by_the_strict_one(pools):
+    connection = pools(kind={"agents": ["opportunist"] * 5})
     assert one(connection, "SELECT survived, survived_govsim FROM commons_societal") == (False, True)
     assert one(connection, "SELECT ending FROM runs") == ("collapsed",)
     assert set(column(connection, "SELECT misreport_rate FROM commons_lies")) == {1 / 12}
     assert set(column(connection, "SELECT broken_rate FROM commons_lies")) == {1 / 12}
 
 
-def test_one_greedy_liar_takes_nearly_everything(tables):
-    connection = tables(kind={"agents": [*[HONEST] * 4, "greedy_liar"]}, seeds=3)
+def test_one_greedy_liar_takes_nearly_everything(pools):
+    connection = pools(kind={"agents": [*[HONEST] * 4, "greedy_liar"]}, seeds=3)
     assert column(connection, "SELECT catch FROM commons_individual WHERE seed = 2 ORDER BY agent") == [7, 7, 7, 7, 72]
     assert set(column(connection, "SELECT equality FROM commons_societal")) == {0.48}
 
 
-def test_one_salami_among_honest_agents(tables):
-    connection = tables(kind={"agents": [*[HONEST] * 4, "salami"]})
+def test_one_salami_among_honest_agents(pools):
+    connection = pools(kind={"agents": [*[HONEST] * 4, "salami"]})
     assert column(connection, "SELECT catch FROM commons_individual ORDER BY agent") == [114, 114, 114, 114, 126]
     assert one(connection, "SELECT survival_time, efficiency FROM commons_societal") == (12, pytest.approx(0.97))
     assert column(connection, "SELECT stock FROM commons_rounds ORDER BY round") == [100, 98] * 6
 
 
 @pytest.mark.parametrize(("q", "fine"), [(0.25, 2), (0.5, 8), (1, 0.5)])
-def test_audits_take_twelve_times_q_phi_from_salami_and_its_honest_twin_has_120(tables, q, fine):
-    connection = tables(kind={"agents": [*[HONEST] * 4, "salami"], "audit_q": q, "fine": fine}, seeds=400)
+def test_audits_take_twelve_times_q_phi_from_salami_and_its_honest_twin_has_120(pools, q, fine):
+    connection = pools(kind={"agents": [*[HONEST] * 4, "salami"], "audit_q": q, "fine": fine}, seeds=400)
     payoff, twin, deviation = one(
         connection,
         "SELECT avg(payoff), avg(payoff + regret), stddev_samp(payoff) FROM commons_individual WHERE player = 'salami'",
@@ -167,22 +167,22 @@ def test_audits_take_twelve_times_q_phi_from_salami_and_its_honest_twin_has_120(
     assert payoff == pytest.approx(126 - 12 * q * fine, abs=max(1e-9, 4 * deviation / 20))
 
 
-def test_four_grim_and_one_white_liar_under_full_audit(tables):
-    connection = tables(kind={"agents": [*["grim"] * 4, "white_liar"], "audit_q": 1})
+def test_four_grim_and_one_white_liar_under_full_audit(pools):
+    connection = pools(kind={"agents": [*["grim"] * 4, "white_liar"], "audit_q": 1})
     assert one(
         connection,
         "SELECT survival_time, sum(caught) FROM commons_societal JOIN commons_rounds USING (run_id) GROUP BY ALL",
     ) == (2, 148)
 
 
-def test_four_honest_and_one_opportunist(tables):
-    connection = tables(kind={"agents": [*[HONEST] * 4, "opportunist"]})
+def test_four_honest_and_one_opportunist(pools):
+    connection = pools(kind={"agents": [*[HONEST] * 4, "opportunist"]})
     assert column(connection, "SELECT catch FROM commons_individual ORDER BY agent") == [117, 117, 117, 117, 182]
     assert one(connection, "SELECT survival_time FROM commons_societal") == (12,)
 
 
-def test_random_players_in_round_one(tables):
-    connection = tables(kind={"agents": ["random"] * 5, "rounds": 1}, seeds=3000)
+def test_random_players_in_round_one(pools):
+    connection = pools(kind={"agents": ["random"] * 5, "rounds": 1}, seeds=3000)
     broken, misreported = one(
         connection, "SELECT avg(broken::INTEGER), avg(misreported::INTEGER) FROM commons_agent_rounds"
     )
@@ -194,8 +194,8 @@ def test_random_players_in_round_one(tables):
     assert error[1] == pytest.approx(440 / 63, abs=0.15)
 
 
-def test_the_price_of_lying_is_minus_336_and_binding_promises_would_have_gained_18(tables):
-    connection = tables(kind={"agents": [*["conditional"] * 4, "salami"]}, seeds=2)
+def test_the_price_of_lying_is_minus_336_and_binding_promises_would_have_gained_18(pools):
+    connection = pools(kind={"agents": [*["conditional"] * 4, "salami"]}, seeds=2)
     assert connection.sql("SELECT DISTINCT price_of_lying, price_of_breaking FROM commons_societal").fetchall() == [
         (-336, 18)
     ]
@@ -204,8 +204,8 @@ def test_the_price_of_lying_is_minus_336_and_binding_promises_would_have_gained_
 # --- what has no denominator ----------------------------------------------------------------------------------------
 
 
-def test_lie_metrics_are_null_at_the_govsim_fishery(tables):
-    connection = tables(kind={"agents": [*["greedy_liar"] * 2, *[HONEST] * 3], **GOVSIM}, seeds=3)
+def test_lie_metrics_are_null_at_the_govsim_fishery(pools):
+    connection = pools(kind={"agents": [*["greedy_liar"] * 2, *[HONEST] * 3], **GOVSIM}, seeds=3)
     for metric in LIE_METRICS:
         assert column(connection, f"SELECT DISTINCT {metric} FROM commons_lies") == [None], metric
     found = one(
@@ -218,15 +218,15 @@ def test_lie_metrics_are_null_at_the_govsim_fishery(tables):
     assert column(connection, f"SELECT count(*) FROM commons_estimates WHERE metric IN ({lies})") == [0]
 
 
-def test_without_a_catch_there_is_no_equality_share_or_sustainability(tables):
+def test_without_a_catch_there_is_no_equality_share_or_sustainability(pools):
     # two agents and nothing to share: the fair share of one ton is 0
-    connection = tables(kind={"agents": [HONEST] * 2, "capacity": 2, "collapse": 0, "growth": 1.5, "rounds": 2})
+    connection = pools(kind={"agents": [HONEST] * 2, "capacity": 2, "collapse": 0, "growth": 1.5, "rounds": 2})
     assert one(connection, "SELECT equality, sustainability, welfare FROM commons_societal") == (None, None, 0)
     assert set(column(connection, "SELECT share FROM commons_individual")) == {None}
 
 
-def test_a_premium_needs_both_kinds_of_rounds(tables):
-    connection = tables(always={"agents": ["salami"] * 5}, last={"agents": ["opportunist"] * 5})
+def test_a_premium_needs_both_kinds_of_rounds(pools):
+    connection = pools(always={"agents": ["salami"] * 5}, last={"agents": ["opportunist"] * 5})
     assert set(column(connection, "SELECT lie_premium FROM commons_individual WHERE condition = 'always'")) == {None}
     assert set(column(connection, "SELECT lie_premium FROM commons_individual WHERE condition = 'last'")) == {10}
 
@@ -234,16 +234,14 @@ def test_a_premium_needs_both_kinds_of_rounds(tables):
 # --- audits, talk and trust -----------------------------------------------------------------------------------------
 
 
-def test_a_full_audit_detects_every_misreport_and_credibility_counts_honest_audits(tables):
-    connection = tables(kind={"agents": [*[HONEST] * 4, "salami"], "audit_q": 1, "fine": 1})
+def test_a_full_audit_detects_every_misreport_and_credibility_counts_honest_audits(pools):
+    connection = pools(kind={"agents": [*[HONEST] * 4, "salami"], "audit_q": 1, "fine": 1})
     assert column(connection, "SELECT detected FROM commons_lies ORDER BY agent") == [None] * 4 + [1]
     assert column(connection, "SELECT credibility FROM commons_individual ORDER BY agent") == [13 / 14] * 4 + [1 / 14]
 
 
-def test_trusting_everybody_is_calibrated_as_far_as_the_others_are_honest(tables):
-    connection = tables(
-        kind={"agents": [*[HONEST] * 3, "salami"], "channels": ["promise", "report", "discuss", "chat"]}
-    )
+def test_trusting_everybody_is_calibrated_as_far_as_the_others_are_honest(pools):
+    connection = pools(kind={"agents": [*[HONEST] * 3, "salami"], "channels": ["promise", "report", "discuss", "chat"]})
     found = column(connection, "SELECT trust_calibration FROM commons_lies ORDER BY agent")
     assert found == [pytest.approx(1 / 3)] * 3 + [0]
     assert column(connection, "SELECT accusation_precision FROM commons_lies ORDER BY agent") == [None] * 4
@@ -338,8 +336,8 @@ def test_silence_is_counted_over_what_could_have_been_said(playing):
 # --- over conditions ------------------------------------------------------------------------------------------------
 
 
-def test_deterministic_cells_have_no_interval_and_lucky_ones_do(tables):
-    connection = tables(sure={"agents": ["salami"] * 5}, lucky={"agents": ["random"] * 5}, seeds=30)
+def test_deterministic_cells_have_no_interval_and_lucky_ones_do(pools):
+    connection = pools(sure={"agents": ["salami"] * 5}, lucky={"agents": ["random"] * 5}, seeds=30)
     sure = connection.sql("SELECT DISTINCT low, high FROM commons_estimates WHERE condition = 'sure'").fetchall()
     assert sure == [(None, None)]
     low, estimate, high = one(
@@ -350,8 +348,8 @@ def test_deterministic_cells_have_no_interval_and_lucky_ones_do(tables):
     assert low < estimate < high
 
 
-def test_estimates_of_rates_are_ratios_of_sums(tables):
-    connection = tables(lucky={"agents": [*["random"] * 3, "greedy_liar"]}, seeds=40)
+def test_estimates_of_rates_are_ratios_of_sums(pools):
+    connection = pools(lucky={"agents": [*["random"] * 3, "greedy_liar"]}, seeds=40)
     found = one(
         connection, "SELECT estimate FROM commons_estimates WHERE metric = 'misreport_rate' AND player = 'random'"
     )
@@ -359,8 +357,8 @@ def test_estimates_of_rates_are_ratios_of_sums(tables):
     assert found == pytest.approx(total)
 
 
-def test_survival_steps_down_where_pools_collapse(tables):
-    connection = tables(kind={"agents": ["salami"] * 5}, mixed={"agents": [*["random"] * 4, "opportunist"]}, seeds=40)
+def test_survival_steps_down_where_pools_collapse(pools):
+    connection = pools(kind={"agents": ["salami"] * 5}, mixed={"agents": [*["random"] * 4, "opportunist"]}, seeds=40)
     curve = column(connection, "SELECT survival FROM commons_survival WHERE condition = 'kind' ORDER BY round")
     assert curve == [1] * 10 + [0]
     reached = one(connection, "SELECT avg(survived::INTEGER) FROM commons_societal WHERE condition = 'mixed'")
@@ -369,8 +367,8 @@ def test_survival_steps_down_where_pools_collapse(tables):
     ) == pytest.approx(reached)
 
 
-def test_lies_by_round_and_shares_of_deviation_classes(tables):
-    connection = tables(kind={"agents": ["opportunist"] * 5}, mixed={"agents": [*[HONEST] * 4, "salami"]})
+def test_lies_by_round_and_shares_of_deviation_classes(pools):
+    connection = pools(kind={"agents": ["opportunist"] * 5}, mixed={"agents": [*[HONEST] * 4, "salami"]})
     rates = column(connection, "SELECT broken_rate FROM commons_lies_rounds WHERE condition = 'kind' ORDER BY round")
     assert rates == [0] * 11 + [1]
     shares = connection.sql(
@@ -380,8 +378,8 @@ def test_lies_by_round_and_shares_of_deviation_classes(tables):
     assert shares.fetchall() == [("selfish", 0.5, 0.5), ("win-win", 0.5, 0.5)]
 
 
-def test_ours_stand_beside_the_published_models(tables):
-    connection = tables(
+def test_ours_stand_beside_the_published_models(pools):
+    connection = pools(
         honest={"agents": [HONEST] * 5, **GOVSIM},
         greedy={"agents": ["greedy_liar"] * 5, **GOVSIM},
         talked={"agents": [HONEST] * 5},

@@ -16,7 +16,7 @@ from fishpool.players import commons as commons_players
 from fishpool.runners import commons as runner
 from fishpool.shards import Shard
 
-SQL = Path(__file__).parents[2] / "workflow" / "sql"
+SQL = Path(__file__).parents[1] / "workflow" / "sql"
 # in the order in which they need each other
 METRICS = (
     "agent_rounds", "lies", "deviations", "deviation_classes", "deviation_points", "individual", "rounds", "societal",
@@ -65,8 +65,8 @@ def play(
 
 
 @pytest.fixture
-def tables() -> Callable[..., duckdb.DuckDBPyConnection]:
-    """`tables(condition={...}, .., seeds=1)`: the database of a study that was just played."""
+def pools() -> Callable[..., duckdb.DuckDBPyConnection]:
+    """`pools(condition={...}, .., seeds=1)`: the database of a study that was just played."""
 
     def played(seeds: int = 1, **conditions: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         return fill(play(conditions, seeds))
