@@ -157,7 +157,8 @@ def _intervals(
 ) -> Any:
     """Points with their intervals; n/a where there is no estimate."""
     low, high = f"{prefix}_low", f"{prefix}_high"
-    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False)
+    labels = ranking[field].count() > 0
+    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False, labels=labels)
     scale = alt.Scale(domain=domains[field], zero=False, nice=False, padding=4)
     x = alt.X(field, type="quantitative", scale=scale, axis=axis)
     tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("matches", type="quantitative", format=",")]

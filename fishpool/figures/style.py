@@ -6,7 +6,8 @@ and Ito, "Color Universal Design" (2008), in an order that alternates light and 
 blue) grow darker or lighter throughout, so that they survive greyscale.
 
 Text that comes from a study (players, conditions) reaches a chart only as data, as a title or as a scale's domain. Vega
-takes all three literally; a sort order, a filter or a label expression would be compiled into an expression instead.
+takes these literally; a filter or a label expression would be evaluated. (Of a domain of colours Vega-Lite makes an
+expression too, in which each value is a quoted literal.)
 """
 
 from __future__ import annotations

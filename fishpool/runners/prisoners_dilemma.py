@@ -21,7 +21,7 @@ import numpy as np
 from fishpool import __version__, records
 from fishpool.games import prisoners_dilemma as rules
 from fishpool.games.prisoners_dilemma import Choice, Match, Move, Parameters
-from fishpool.players.scripted import STRATEGIES, History, Strategy
+from fishpool.players.scripted import STRATEGIES, History, Strategy, no_luck
 from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
 from fishpool.seeds import draw, name_key, uniforms
@@ -139,7 +139,7 @@ def play_in_columns(
     askable = []
     bounds = np.searchsorted(kind[order], np.arange(len(kinds) + 1))
     for strategy, sides in zip(kinds, map(slice, bounds[:-1], bounds[1:]), strict=True):
-        luck = uniforms(seeds[sides], policy[sides], steps).__getitem__ if strategy.stochastic else _no_luck
+        luck = uniforms(seeds[sides], policy[sides], steps).__getitem__ if strategy.stochastic else no_luck
         askable.append((strategy, sides, History(done[:, sides], other[:, sides], rounds, luck)))
     for resolved in range(rounds):
         for strategy, sides, history in askable:
@@ -153,10 +153,6 @@ def play_in_columns(
         np.take(done[resolved], partner, out=other[resolved])
     shape = (rounds, matches, 2)
     return done[:, place].reshape(shape), submitted[:, place].reshape(shape)
-
-
-def _no_luck(resolved: int) -> np.ndarray:
-    raise ValueError("a strategy that is declared deterministic asked for a random draw")
 
 
 # ── Through the referee ──────────────────────────────────────────────────────────────────────────────────────────

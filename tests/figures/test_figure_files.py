@@ -1,9 +1,11 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import vl_convert
 from made_up import matchups, profiles, ranking, rounds, shares, texts
 
 from fishpool.figures import files, rq09, rq10, rq11
@@ -52,3 +54,24 @@ def test_a_chart_describes_itself(figure):
 def test_the_svg_carries_the_description():
     chart = rq11.chart(shares(["<&>"]), ranking(["<&>"]))
     assert ElementTree.fromstring(files._svg(chart)).get("aria-label") == chart.description
+
+
+@pytest.mark.parametrize("figure", TABLES, ids=lambda figure: figure.__name__[-4:])
+def test_no_name_becomes_part_of_an_expression_unless_as_a_quoted_literal(figure):
+    names = ["zqx' + alert(1) + '", 'zqx" + alert(2) + "', "zqx\\"]
+    condition = "zqx' + \" + alert(3) + \\"
+    chart = figure.chart(*(make(names, condition=condition, study='zqx"s') for make in TABLES[figure]))
+    compiled = vl_convert.vegalite_to_vega(chart.to_dict())
+    assert "zqx" in str(compiled)
+    found = [text.replace(json.dumps(condition), "") for text in expressions(compiled)]
+    assert [text for text in found if "zqx" in text] == []
+
+
+def expressions(spec):
+    """All texts of a Vega specification that Vega would evaluate."""
+    if isinstance(spec, list):
+        return [text for part in spec for text in expressions(part)]
+    if not isinstance(spec, dict):
+        return []
+    own = [text for key, text in spec.items() if key in ("signal", "expr", "test", "update") and isinstance(text, str)]
+    return own + expressions(list(spec.values()))
