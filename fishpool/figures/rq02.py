@@ -65,7 +65,7 @@ def _panel(rates: pl.DataFrame, metric: str, players: list[str], encodings: dict
         else alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=True),
     )
     offset = alt.YOffset(
-        "permission", type=sort=None, scale=alt.Scale(domain=_PERMISSIONS, paddingOuter=0.6)
+        "permission", type="nominal", sort=None, scale=alt.Scale(domain=_PERMISSIONS, paddingOuter=0.6)
     )
     tooltip = told(["player", "permission"], ["estimate", "low", "high", "runs"])
     bars = alt.Chart(rates.drop_nulls(["low", "high"])).mark_rule(strokeWidth=1.2)

@@ -1,7 +1,9 @@
 # Tables over all conditions of a game: contrasts that were declared in the config, and our players beside published ones.
 
 # table -> its file, for the selected games
-COMPARISONS = {table: f"{RESULTS}/parquet/{table}.parquet" for table in ("contrasts", "commons_govsim") if "commons" in GAMES}
+COMPARISONS = {
+    table: f"{RESULTS}/parquet/{table}.parquet" for table in ("contrasts", "commons_govsim") if "commons" in GAMES
+}
 COMPARED_IN_SQL = {"commons_govsim": source("workflow/sql/commons/commons_govsim.sql")} if COMPARISONS else {}
 
 
@@ -18,7 +20,9 @@ rule contrast_conditions:
         "../envs/fishpool.yaml"
     params:
         tables=table_arguments(["commons_observations"], "commons"),
-        parameters=json.dumps({"declared": [contrast for one in CONFIG.studies for contrast in one.contrasts]}, sort_keys=True),
+        parameters=json.dumps(
+            {"declared": [contrast for one in CONFIG.studies for contrast in one.contrasts]}, sort_keys=True
+        ),
     message:
         "contrast conditions"
     shell:

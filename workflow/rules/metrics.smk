@@ -15,7 +15,9 @@ SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
     # "pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
 }
-TABLES = list(dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(metric for game in GAMES for metric in CHAINS.get(game, ()))]))
+TABLES = list(
+    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(metric for game in GAMES for metric in CHAINS.get(game, ()))])
+)
 
 
 for metric, (tables, game) in QUERIED.items():
