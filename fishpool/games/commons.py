@@ -153,7 +153,7 @@ class Parameters:
         """F of the first stock, which is K."""
         return sustainable_yields(self.capacity, self.growth)[self.capacity]
 
-    @property
+    @cached_property
     def escapement(self) -> int:
         """S*, the least remaining stock that regrows to the capacity."""
         return -int(-self.capacity // _exact(self.growth))

@@ -41,9 +41,11 @@ def stock_seen(view: View) -> int:
     An exact stock is the legal maximum in every phase, whereas `stock` shows what is left once it has been fished.
     """
     stock = view["stock"]
-    if stock["kind"] == StockKind.NOISY:
-        return int(stock["value"])
-    return int(view["legal"]["max"])
+    seen: int = stock["value"] if stock["kind"] == _NOISY else view["legal"]["max"]
+    return seen
+
+
+_NOISY = StockKind.NOISY.value
 
 
 def fair(view: View) -> int:
