@@ -12,7 +12,7 @@ QUESTIONS = {
     "rq08": (["commons_lies_rounds", "commons_conditions"], "commons"),
     "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
     "rq10": (["pd_rounds", "pd_profiles", "pd_ranking"], "prisoners_dilemma"),
-    # "rq11": (["pd_strategy_shares"], "prisoners_dilemma"),
+    # "rq11": (["pd_strategy_shares", "pd_ranking"], "prisoners_dilemma"),
 }
 
 
