@@ -116,15 +116,39 @@ def shard_files(study, condition, name):
     return [shard_file(study, condition, shard, name) for shard in shards]
 
 
+# Metrics in SQL of the games whose studies have many small conditions: one job a condition computes them all, in this
+# order, each from the record tables and those before it; another one tabulates all its records (rules/chains.smk).
+CHAINS = {
+    "commons": [
+        "validity",
+        "commons_agent_rounds",
+        "commons_rounds",
+        "commons_lies",
+        "commons_individual",
+        "commons_deviations",
+        "commons_deviation_classes",
+        "commons_deviation_points",
+        "commons_societal",
+        "commons_conditions",
+        "commons_observations",
+        "commons_estimates",
+        "commons_survival",
+        "commons_lies_rounds",
+    ],
+}
+
+
 def sql_file(metric):
-    game = QUERIED[metric][-1]
+    chained = [game for game, metrics in CHAINS.items() if metric in metrics and metric not in QUERIED]
+    game = chained[0] if chained else QUERIED[metric][-1]
     return source(f"workflow/sql/{game}/{metric}.sql" if game else f"workflow/sql/{metric}.sql")
 
 
 def tables_of(game):
     """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
     metrics = {**QUERIED, **SOLVED}
-    return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
+    own = [metric for metric, entry in metrics.items() if entry[-1] in (game, None)]
+    return list(dict.fromkeys([*records.GAME_TABLES[game], *own, *CHAINS.get(game, ())]))
 
 
 def table_file(table, study, condition):

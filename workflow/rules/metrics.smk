@@ -15,7 +15,9 @@ SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
     "pd_strategy_shares": ("strategy_frequencies.shares_of_players", ["turns", "pd_individual"], "prisoners_dilemma"),
 }
-TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED]
+TABLES = list(
+    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(metric for game in GAMES for metric in CHAINS.get(game, ()))])
+)
 
 
 for metric, (tables, game) in QUERIED.items():
@@ -32,6 +34,8 @@ for metric, (tables, game) in QUERIED.items():
             table_file(metric, "{study}", "{condition}"),
         log:
             f"{LOGS}/query/{metric}/{{study}}/{{condition}}.log",
+        wildcard_constraints:
+            study=one_of(one.name for one in CONFIG.studies if one.game not in CHAINS),
         conda:
             "../envs/fishpool.yaml"
         params:
