@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from fishpool.analysis import strategy_frequencies as sfem
-from fishpool.analysis.strategy_frequencies import estimate, identifiable, intervals, strategy_shares
+from fishpool.analysis.strategy_frequencies import estimate, identifiable, intervals, shares_of_players, strategy_shares
 
 ROUNDS = 20
 
@@ -422,3 +422,31 @@ def test_a_strategy_that_draws_lots_is_refused():
 def test_no_rows_give_an_empty_table_of_the_same_columns():
     frame = turns("copycat", ["CCDC", "CDDC"], ["CDCC", "DDCC"])
     assert strategy_shares(frame.clear(), SET).schema == strategy_shares(frame, SET).schema
+
+
+def test_self_play_and_void_matches_are_left_out():
+    def match(run, players, choices, outcome):
+        turns = [
+            {"run_id": run, "round": r, "agent": agent, "player": player, "choice": made or None}
+            for r, both in enumerate(choices, start=1)
+            for agent, player, made in zip(("ann", "bob"), players, both, strict=True)
+        ]
+        sides = [
+            {"study": "s", "condition": "c", "seed": 0, "run_id": run, "agent": agent, "player": player,
+             "opponent": opponent, "outcome": outcome}
+            for agent, player, opponent in zip(("ann", "bob"), players, players[::-1], strict=True)
+        ]  # fmt: skip
+        return pl.DataFrame(turns), pl.DataFrame(sides)
+
+    c, d = "cooperate", "defect"
+    matches = [
+        match("counted", ("copycat", "wall"), [(c, d), (d, d), (d, "")], "draw"),
+        match("mirror", ("copycat", "copycat"), [(d, d), (d, d), (d, d)], "draw"),
+        match("spoilt", ("wall", "copycat"), [(c, d), (c, d), (c, "")], "void"),
+    ]
+    turns, sides = (pl.concat(tables) for tables in zip(*matches, strict=True))
+    table = shares_of_players(turns, sides, SET)
+    assert table.filter(pl.col("share") > 0.5).select("player", "strategy", "matches").rows() == [
+        ("copycat", "TitForTat", 1),
+        ("wall", "Defector", 1),
+    ]
