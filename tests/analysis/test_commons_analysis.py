@@ -146,3 +146,20 @@ def test_there_is_no_twin_where_there_is_nothing_to_change():
     assert {twin.kind for twin in twins(quiet, seat)} == {TwinKind.HONEST}
     bound = played(["grim"] * 2, speech=Speech.BINDING_PROMISE)
     assert {twin.kind for twin in twins(bound, seat)} == {TwinKind.HONEST, TwinKind.BINDING_PROMISE}
+
+
+def test_departures_are_valued_in_payoff():
+    [*cheap], [*dear] = (deviations(played(["salami"] * 5, price=price)) for price in (1, 3))
+    assert [(3 * one.du, 3 * one.dw) for one in cheap] == [pytest.approx((one.du, one.dw)) for one in dear]
+
+
+def test_a_future_keeps_the_pool_alive_even_where_the_escapement_would_not():
+    # 4 tons would regrow to the capacity of 100, but less than 5 is collapse, so that each round to come yields 95
+    parameters = Parameters(agents=("grim",) * 2, growth=30, rounds=3, channels=frozenset({Channel.PROMISE}))
+
+    def fishing(demand):
+        return lambda view: {"intention": 0, "promise": 40} if view["phase"] == "pledge" else {"catch": demand}
+
+    assert (parameters.escapement, parameters.collapse) == (4, 5)
+    [first] = deviations(play(parameters, [fishing(100), fishing(40)], 0))
+    assert first.dw == 100 - (40 + 40 + 95 + 95)

@@ -28,6 +28,7 @@ from fishpool.games.commons import (
     ask,
     fish,
     impossible,
+    noisy_stock,
     play,
     ration,
     read,
@@ -440,6 +441,13 @@ def test_noise_is_what_the_sheet_says_and_the_same_in_all_phases_of_a_round():
     assert sum(below) / len(below) == pytest.approx(10 * (2 / 3.14159265) ** 0.5, abs=0.6)  # mean of a half normal
 
 
+def test_noise_is_rounded_to_the_nearest_ton():
+    parameters = Parameters(stock=StockKind.NOISY)
+    seen = [noisy_stock(parameters, seed, 1, 0, 50) for seed in range(6000)]
+    assert sum(seen) / len(seen) == pytest.approx(50, abs=0.4)  # standard error 0.13; cutting off would give 49.5
+    assert (min(seen) >= 0, max(seen) <= 100) == (True, True)
+
+
 # --- what agents see ------------------------------------------------------------------------------------------------
 
 
@@ -507,6 +515,12 @@ def test_memory_none_shows_the_last_round_and_public_memory_all():
     for memory, lengths in ((Memory.NONE, [0, 1, 1, 1]), (Memory.PUBLIC, [0, 1, 2, 3])):
         _, views = recorded(Parameters(memory=memory, rounds=4))
         assert [len(view["ledger"]) for view in views[0] if view["phase"] == "catch"] == lengths
+
+
+def test_what_is_published_is_the_catch_and_not_the_demand():
+    parameters = Parameters(agents=("greedy_liar",) * 5, channels=frozenset(Channel), audit_q=1, rounds=1)
+    _, views = recorded(parameters)
+    assert views[0][-1]["audits"]["agent_2"] == {"catch": 20, "fine": 0}
 
 
 def test_an_unknown_horizon_is_null_and_revealed_catches_are_published_without_fines():

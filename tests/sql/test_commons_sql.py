@@ -231,6 +231,23 @@ def test_a_premium_needs_both_kinds_of_rounds(pools):
     assert set(column(connection, "SELECT lie_premium FROM commons_individual WHERE condition = 'last'")) == {10}
 
 
+def test_what_a_run_was_worth_to_whom(pools):
+    connection = pools(
+        honest={"agents": [HONEST] * 5, "price": 3},
+        white={"agents": ["white_liar"] * 5},
+        liar={"agents": [*[HONEST] * 4, "greedy_liar"]},
+    )
+    query = "SELECT welfare, worst_payoff, sustainability, discrepancy FROM commons_societal WHERE condition = "
+    assert one(connection, query + "'honest'") == (1800, 360, 6.5, 0)
+    assert one(connection, query + "'white'") == (
+        480,
+        96,
+        6.5,
+        pytest.approx(0.1),
+    )  # each of five overstates by 2 of 100 tons
+    assert one(connection, query + "'liar'") == (100, 7, 1, 0.62)  # 72 tons caught, 10 reported
+
+
 # --- audits, talk and trust -----------------------------------------------------------------------------------------
 
 
@@ -247,6 +264,15 @@ def test_trusting_everybody_is_calibrated_as_far_as_the_others_are_honest(pools)
     assert column(connection, "SELECT accusation_precision FROM commons_lies ORDER BY agent") == [None] * 4
     assert column(connection, "SELECT accusation_recall FROM commons_lies ORDER BY agent") == [0, 0, 0, None]
     assert one(connection, "SELECT trust FROM commons_societal") == (100,)
+
+
+def test_half_trust_is_off_by_a_quarter_whoever_is_trusted(playing):
+    group = {"agents": [HONEST, HONEST, "salami"], "channels": ["promise", "report", "discuss", "chat"]}
+    frames = playing.play({"kind": group})
+    half = {name: json.dumps({"agent_3": 50}) for name in ("agent_1", "agent_2")}
+    connection = playing.fill(changed(frames, "turns", "discuss", "trust", half))
+    assert column(connection, "SELECT trust_calibration FROM commons_lies ORDER BY agent") == [0.25, 0.25, 0]
+    assert column(connection, "SELECT received_trust FROM commons_individual ORDER BY agent") == [100, 100, 50]
 
 
 def changed(frames, table, phase, column_, values):
@@ -313,6 +339,10 @@ def test_a_claim_that_meets_a_made_up_catch_is_not_judged(playing):
         None,
     )
     assert column(connection, "SELECT count(*) FROM commons_deviations") == [0]
+    assert connection.sql("SELECT DISTINCT agent, lied FROM commons_agent_rounds ORDER BY ALL").fetchall() == [
+        ("agent_1", None),
+        ("agent_2", False),
+    ]
 
 
 def test_silence_is_counted_over_what_could_have_been_said(playing):
