@@ -17,9 +17,14 @@ def test_the_file_appears_when_the_block_ends(tmp_path):
 def test_a_block_that_raises_leaves_the_old_file(tmp_path):
     file = tmp_path / "file"
     file.write_text("old")
-    with pytest.raises(KeyboardInterrupt), replacing(file) as part:
-        part.write_text("half")
-        raise KeyboardInterrupt
+
+    def write_half():
+        with replacing(file) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 

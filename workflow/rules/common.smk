@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT.resolve()))
 shell.prefix(
     "set -euo pipefail; "
     f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
-    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2; "
+    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1; "
 )
 
 from fishpool import records, study
