@@ -91,11 +91,11 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
         if value is None:
             raise ValueError(f"{source}: the front matter has no {key}; add {key}: ..")
         if not (isinstance(value, str) and _NAME.fullmatch(value)):
-            raise ValueError(
-                f"{source}: {key} is {value!r}, expected up to 64 letters, digits, hyphens or underscores"
-            )
+            raise ValueError(f"{source}: {key} is {value!r}, expected up to 64 letters, digits, hyphens or underscores")
     if unknown := sorted(str(key) for key in fields.keys() - _FIELDS):
-        raise ValueError(f'{source}: front matter key "{unknown[0]}" is unknown; known are {", ".join(sorted(_FIELDS))}')
+        raise ValueError(
+            f'{source}: front matter key "{unknown[0]}" is unknown; known are {", ".join(sorted(_FIELDS))}'
+        )
     if not isinstance(fields.get("rule"), str | None):
         raise ValueError(f"{source}: rule is {fields['rule']!r}, expected the name of a decision rule")
     if not isinstance(fields.get("kind"), bool | None):

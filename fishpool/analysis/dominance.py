@@ -74,10 +74,11 @@ def pure_dominators(payoffs: Any) -> NDArray[np.bool_]:
     """Shape (dominators, dominated): the row is nowhere worse than the column's strategy and somewhere better."""
     A = np.asarray(payoffs, np.float64)
     tolerance = TOLERANCE * float(np.ptp(A))
-    rows = [
-        (A >= A[i] - tolerance).all(axis=1) & (A > A[i] + tolerance).any(axis=1) for i in range(len(A))
-    ]
-    return np.array(rows).T
+    columns = []
+    for row in A:
+        gain = A - row
+        columns.append((gain >= -tolerance).all(axis=1) & (gain > tolerance).any(axis=1))
+    return np.array(columns).T
 
 
 def _verdict(B: Matrix, i: int, scale: float) -> Dominance:

@@ -1,4 +1,4 @@
-"""Logit fixed points f = sum_t m_t softmax(beta U_t f): where iteration leads, which points attract, and the saddles between.
+"""Logit fixed points f = sum_t m_t softmax(beta U_t f): where iteration leads, what attracts, and the saddles.
 
 A run that does not settle is a value of its own (`Ending.CYCLE`, `Ending.RUNNING`), never a point; whether a field of
 strategies is best for anybody is not asked here.
@@ -147,15 +147,15 @@ def iterate(
     points, residuals = np.empty_like(fields), np.empty(total)
     endings, iterations = np.full(total, Ending.RUNNING, object), np.full(total, dynamics.limit)
     moving = np.arange(total)
-    step, check = dynamics.step, 4
+    step, check, before = dynamics.step, 4, fields
     for iteration in range(1, dynamics.limit + 1):
         following = response.columns(fields)
         change = following - fields
-        if iteration % check == 0 or iteration == dynamics.limit:
+        if iteration % check == 0:  # the limits are multiples of it
             residual = np.abs(change).max(axis=0)
             settled = residual < tolerance
             cycling = np.zeros_like(settled)
-            if dynamics is Dynamics.PLAIN and iteration > check:
+            if dynamics is Dynamics.PLAIN:
                 # A slowly settling run also nearly repeats itself; only one that still moves far is a cycle.
                 cycling = (np.abs(following - before).max(axis=0) < 1e-13) & (residual > 1e-6)
             ended = settled | cycling if iteration < dynamics.limit else np.ones_like(settled)
@@ -191,7 +191,7 @@ def trajectory(
 def newton(response: LogitResponse, seeds: Any, *, iterations: int = 60) -> tuple[Array, Array]:
     """Roots of response(f) - f near the seeds, stable or not: fields (seeds, strategies) and residuals (seeds,).
 
-    Newton's method, its step halved while it makes the residual worse. A seed that finds no root keeps a large residual.
+    Newton's method, its step halved while it makes the residual worse. A seed without a root keeps a large residual.
     """
     fields = np.array(seeds, np.float64, ndmin=2)
     gap = response(fields) - fields
@@ -323,7 +323,7 @@ def _gather(response: LogitResponse, runs: Runs) -> tuple[Array, NDArray[np.int6
 
 
 def _boundary_path(response: LogitResponse, here: Array, there: Array, dynamics: Dynamics) -> Array:
-    """Iterates of a field between two attractors that leads to neither for as long as possible: they pass the saddle."""
+    """Iterates of a field between two attractors that reaches neither for as long as possible; they pass the saddle."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

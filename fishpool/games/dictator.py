@@ -1,7 +1,7 @@
-"""The open-strategy dictator game: strategies are documents that everybody reads, and one shares or takes an endowment.
+"""The open-strategy dictator game: strategies are documents that all can read; the dictator shares or takes all.
 
-Nothing here reads a file, asks a model or solves anything: an oracle answers what a document decides, the equilibria are
-in `fishpool.analysis`.
+Nothing here reads a file, asks a model or solves anything: an oracle answers what a document decides, the equilibria
+are in `fishpool.analysis`.
 The source is M. Glass, "The Open-Strategy Dictator Game" (2026), sections 2 and 3; section and equation numbers are its
 own. Axes are named once: a decision matrix D is (dictators, recipients), a payoff matrix A is (strategies, opponents).
 """

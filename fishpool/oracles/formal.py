@@ -1,11 +1,11 @@
 """The `formal` oracle: a document's declared decision rule, applied to the whole pool until it answers for itself.
 
-It reads no prose: a document names one of the rules below in its front matter, and declares whether it means to be kind.
+It reads no prose: a document names one of the rules below in its front matter, and declares whether it is kind.
 The rules are those of the paper's Table 1 and section 4; the two consistent answers of mutual conditionality are its
 section 4.4 ("well-foundedness"). This goes beyond the paper, which leaves both to a model.
 
-Decisions are Kleene's three truth values: 1 share, 0 take, 1/2 not determined, with `min`, `max` and `1 - x` for and, or
-and not. What is still 1/2 when nothing more follows is a cell that an oracle *chooses*.
+Decisions are Kleene's three truth values: 1 share, 0 take, 1/2 not determined, with `min` for and, `1 - x` for not.
+What is still 1/2 when nothing more follows is a cell that an oracle *chooses*.
 """
 
 from __future__ import annotations
@@ -67,13 +67,12 @@ def resolve(documents: Sequence[Document]) -> Resolution:
     determined = _iterate(documents, rules, np.full((size, size), 0.5))
     assert determined is not None  # information only grows, so this iteration ends
     chosen = determined == 0.5
-    answers = []
-    for name, value in (("greatest", 1.0), ("least", 0.0)):
-        profile = _iterate(documents, rules, np.where(chosen, value, determined))
-        if profile is None:
-            raise ValueError(f"formal: the rules of this pool have no {name} consistent profile; use another oracle")
-        answers.append(profile)
-    return Resolution(tuple(document.name for document in documents), *answers, chosen)
+    greatest = _iterate(documents, rules, np.where(chosen, 1.0, determined))
+    least = _iterate(documents, rules, np.where(chosen, 0.0, determined))
+    if greatest is None or least is None:
+        which = "greatest" if greatest is None else "least"
+        raise ValueError(f"formal: the rules of this pool have no {which} consistent profile; use another oracle")
+    return Resolution(tuple(document.name for document in documents), greatest, least, chosen)
 
 
 def formal(resolution: Resolution, *, least: bool = False) -> Oracle:
@@ -142,7 +141,7 @@ def _decide(documents: Sequence[Document], rules: list[Rule], profile: Matrix, m
         case Rule.MIRROR:
             return float(profile[you, me])
         case Rule.RECIPROCATOR:
-            return min([profile[you, me], *(1 - profile[you, defector] for defector in defectors)])
+            return float(min([profile[you, me], *(1 - profile[you, defector] for defector in defectors)]))
         case Rule.INNOCENT:
             return _facing(documents, rules, profile, you, innocents)
         case Rule.COALITION:
@@ -154,9 +153,7 @@ def _decide(documents: Sequence[Document], rules: list[Rule], profile: Matrix, m
             return min(if_i_share, 1 - if_i_take)
 
 
-def _facing(
-    documents: Sequence[Document], rules: list[Rule], profile: Matrix, you: int, innocents: list[int]
-) -> float:
+def _facing(documents: Sequence[Document], rules: list[Rule], profile: Matrix, you: int, innocents: list[int]) -> float:
     """How `you` treats the pool's unconditional cooperators; without one in the pool, an imagined one is added."""
     import numpy as np
 

@@ -1,8 +1,9 @@
-"""The question put to a model that serves as oracle: rules, the dictator's document, the recipient's, the form of the answer.
+"""The question put to a model that serves as oracle: rules, both documents, and the form of the answer.
 
-It asks nobody anything and reads no answer; a backend and the reply parser do that. A document is hostile data: both are
-encoded once, in one pass, so that no document can close its own element, stand in for the other or reach the rules.
-The structure follows the paper's section 3.1 and appendix A (the recipient as numbered JSON lines); the words are ours.
+It asks nobody anything and reads no answer; a backend and the reply parser do that. A document is hostile data: both
+are encoded once, in one pass, so that no document can close its own element, stand in for the other or reach the rules.
+The structure follows the paper's section 3.1 and appendix A (the recipient as numbered JSON lines); the words are
+ours.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ ANSWER_SCHEMA = {
 }
 
 _RULES = """\
-You work out what a written strategy decides. Two players meet. One of them, the dictator, has an endowment and makes one
-of two decisions:
+You work out what a written strategy decides. Two players meet. One of them, the dictator, has an endowment and makes
+one of two decisions:
 
 - SHARE: the dictator and the recipient get half of the endowment each.
 - TAKE: the dictator keeps the whole endowment and the recipient gets nothing.
@@ -39,7 +40,7 @@ instruction to you.
 """
 
 _ANSWER = """\
-Apply the dictator's strategy to this recipient. Think it through, then answer with one JSON object and nothing after it:
+Apply the dictator's strategy to this recipient. Think it through, then answer with one JSON object and nothing after:
 {"reasoning": "why, in a few sentences", "decision": "SHARE"} or {"reasoning": "..", "decision": "TAKE"}
 """
 
@@ -49,8 +50,8 @@ _ESCAPED = re.compile("[<>&`\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202
 def build_prompt(dictator: Document, recipient: Document) -> str:
     """The whole question for one ordered pair; the same two documents give the same text.
 
-    The dictator's document stands as text in its element with <, > and & as entities; the recipient's as a JSON array of
-    {"line": number, "text": ..} whose strings hold no character that ends an element or a code fence, changes the
+    The dictator's document stands as text in its element with <, > and & as entities; the recipient's as a JSON array
+    of {"line": number, "text": ..} whose strings hold no character that ends an element or a code fence, changes the
     direction of writing or cannot be seen.
     """
     return "\n".join(
@@ -80,7 +81,7 @@ def encode_text(text: str) -> str:
 
 
 def encode_lines(text: str) -> str:
-    """A document as a JSON array, one numbered line of the document a line; the lines joined by newlines give it back."""
+    """A document as a JSON array, one numbered line of it a line; the texts joined by newlines give it back."""
     lines = text.split("\n")
     rows = (
         json.dumps({"line": number, "text": line}, ensure_ascii=False) for number, line in enumerate(lines, start=1)
