@@ -145,7 +145,8 @@ def iterate(
     fields = np.array(starts, np.float64, ndmin=2).T.copy()  # shape (strategies, starts)
     total = fields.shape[1]
     points, residuals = np.empty_like(fields), np.empty(total)
-    endings, iterations = np.full(total, Ending.RUNNING, object), np.full(total, dynamics.limit)
+    endings, iterations = np.empty(total, object), np.full(total, dynamics.limit)
+    endings.fill(Ending.RUNNING)  # np.full would make plain text of it
     moving = np.arange(total)
     step, check, before = dynamics.step, 4, fields
     for iteration in range(1, dynamics.limit + 1):
