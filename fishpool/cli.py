@@ -1,0 +1,164 @@
+"""The command `fishpool`: check a config, ask the database in SQL, clean up what no config names any more.
+
+It plays nothing itself (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2
+for whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fishpool import __version__
+
+if TYPE_CHECKING:
+    from fishpool.study import Config
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # whatever the terminal's encoding, text is shown somehow
+    parsed = _parser().parse_args(arguments)
+    try:
+        code: int = parsed.command(parsed)
+        print(end="", flush=True)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has gone, as `head` does; there is nothing to say and nobody to say it to
+        _drop_output()
+        return 141
+    except OSError as error:
+        _drop_output()
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}")
+    return code
+
+
+def check(arguments: argparse.Namespace) -> int:
+    config = _config(arguments)
+    if config is None:
+        return 2
+    rows: list[tuple[str, ...]] = [("study", "game", "conditions", "seeds", "runs", "jobs", "model calls")]
+    totals = [0, 0, 0]
+    for study in config.studies:
+        seeds = len(study.seeds)
+        counts = (
+            sum(condition.runs_per_seed * seeds for condition in study.conditions),
+            sum(len(study.shards(condition)) for condition in study.conditions),
+            sum(condition.model_calls_per_seed * seeds for condition in study.conditions),
+        )
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        names = ", ".join(condition.name for condition in study.conditions)
+        rows.append((study.name, study.game, names, f"{seeds:,}", *(f"{count:,}" for count in counts)))
+    rows.append(("total", "", "", "", *(f"{total:,}" for total in totals)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        print("  ".join(cells))
+    return 0
+
+
+def sql(arguments: argparse.Namespace) -> int:
+    from fishpool import ask
+
+    show = ask.show_csv if arguments.csv else ask.show_json if arguments.json else ask.show_table
+    try:
+        with ask.ask(arguments.database, arguments.query) as answer:
+            show(answer, sys.stdout)
+    except ask.QueryError as error:
+        return _fail(str(error))
+    return 0
+
+
+def clean(arguments: argparse.Namespace) -> int:
+    from fishpool import stale
+
+    config = _config(arguments)
+    if config is None:
+        return 2
+    results = arguments.results or Path(config.results)
+    files = stale.stale_files(results, config)
+    if not arguments.dry_run:
+        stale.remove(files, results)
+    for file in files:
+        print(file)
+    verb = "would be removed" if arguments.dry_run else "removed"
+    print(f"{len(files)} stale file{'' if len(files) == 1 else 's'} {verb}", file=sys.stderr)
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> Config | None:
+    """The config that the options name; None, after one sentence a fault, if there is something wrong with it."""
+    from fishpool import study
+
+    try:
+        return study.load_files(arguments.configfile, study.overrides(arguments.config))
+    except study.ConfigError as error:
+        for fault in error.faults:
+            _fail(fault)
+        return None
+
+
+def _drop_output() -> None:
+    """Let Python's last flush of standard output go nowhere, since it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _fail(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fishpool", description="A laboratory for social dilemmas between agents.")
+    parser.add_argument("--version", action="version", version=f"fishpool {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    configured = argparse.ArgumentParser(add_help=False)
+    configured.add_argument(
+        "--configfile",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="config files, merged over the default one (config/config.yaml) in this order",
+    )
+    configured.add_argument(
+        "--config",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="values that override those of the files, as in `snakemake --config`",
+    )
+
+    command = commands.add_parser(
+        "check", parents=[configured], help="validate the config and count runs, jobs and model calls; writes nothing"
+    )
+    command.set_defaults(command=check)
+
+    command = commands.add_parser("sql", help="ask the database in SQL (read-only)")
+    command.add_argument("query", help='such as "SELECT player, mean_score FROM pd_ranking ORDER BY rank"')
+    command.add_argument("--database", type=Path, default=Path("results/fishpool.duckdb"), metavar="FILE")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="all rows as comma-separated values")
+    form.add_argument("--json", action="store_true", help="all rows as a JSON list of objects")
+    command.set_defaults(command=sql)
+
+    command = commands.add_parser(
+        "clean", parents=[configured], help="remove records and tables that no study of the config names"
+    )
+    command.add_argument("--stale", action="store_true", required=True, help="what is removed: files no config names")
+    command.add_argument("--results", type=Path, metavar="DIR", help="the results folder, if not that of the config")
+    command.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    command.set_defaults(command=clean)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

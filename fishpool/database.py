@@ -1,0 +1,73 @@
+"""DuckDB over the Parquet files: one metric query, or the database of all tables that people ask in SQL.
+
+SQL texts come from `workflow/sql/` alone; paths and table names reach DuckDB as values or quoted identifiers, never as
+text spliced into a query by a config or a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fishpool import records
+from fishpool.files import replacing
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+
+def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.DuckDBPyConnection:
+    """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`."""
+    import duckdb
+
+    from fishpool.analysis.inference import register
+
+    connection = duckdb.connect(config={"threads": threads})
+    register(connection)
+    for table, files in tables.items():
+        connection.read_parquet([str(file) for file in files], union_by_name=True).create_view(table)
+    return connection
+
+
+def query(sql: str, tables: Mapping[str, Sequence[Path]], output: Path, threads: int = 1) -> None:
+    """Run one metric query over Parquet tables and write its rows to the Parquet file `output`."""
+    with connect(tables, threads) as connection, replacing(output) as part:
+        connection.sql(sql).write_parquet(str(part), compression="zstd")
+
+
+def read(table_files: Sequence[Path]) -> pl.DataFrame:
+    """The rows of one table from its Parquet files, in order."""
+    import polars as pl
+
+    return pl.concat([pl.read_parquet(file) for file in table_files], how="diagonal")
+
+
+def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], output: Path, threads: int = 1) -> None:
+    """Write the database of all tables, whole or not at all; readers of an older one keep it until they close it."""
+    import duckdb
+
+    with replacing(output) as part, duckdb.connect(str(part), config={"threads": threads}) as connection:
+        for table, files in tables.items():
+            connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
+            if table in comments:
+                connection.execute(f"COMMENT ON TABLE {_quoted(table)} IS {_literal(comments[table])}")
+            for column, comment in records.comments(table).items():
+                if column in connection.table(table).columns:
+                    connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
+
+
+def header(sql: str) -> str:
+    """The comment that opens a SQL file, as one text."""
+    lines = sql.splitlines()
+    opening = lines[: next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))]
+    return " ".join(line.removeprefix("--").strip() for line in opening)
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

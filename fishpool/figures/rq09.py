@@ -1,0 +1,209 @@
+"""RQ9, "Who cooperates with whom?": every player against every other, and the ranking that follows.
+
+A row of panels a study and condition, all over the same rows of players, best first: rank, mean score and cooperation
+rate by opponent, mean score with its interval, Bradley-Terry strength with its interval. It computes nothing; its
+source is the tables pd_matchups, pd_ranking and pd_rounds (whose last round is the length of a match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fishpool.figures import style
+
+QUESTION = "Who cooperates with whom?"
+
+# What a cell shows, or says when pointed at.
+_COLUMNS = ["player", "opponent", "matches", "mean_score", "score_low", "score_high", "cooperation_rate"]
+
+_HEATMAP = 200
+_ESTIMATES = 62
+_CELL = (9, 32)  # least and greatest side of a cell
+_NUMBERED = 22  # from this side on a cell has room for its number
+
+
+def chart(pd_matchups: pl.DataFrame, pd_ranking: pl.DataFrame, pd_rounds: pl.DataFrame) -> Any:
+    """The figure from the three tables, each over any number of studies and conditions."""
+    if pd_matchups.is_empty():
+        return style.no_data(QUESTION)
+    domains = {
+        "cells": style.extent(pd_matchups, "mean_score"),
+        "mean_score": style.extent(pd_ranking, "mean_score", "score_low", "score_high"),
+        "strength": style.extent(pd_ranking, "strength", "strength_low", "strength_high"),
+    }
+    rows = []
+    for study, condition in pd_matchups.select("study", "condition").unique(maintain_order=True).iter_rows():
+        here = (pl.col("study") == study) & (pl.col("condition") == condition)
+        length = max(pd_rounds.filter(here)["round"], default=None)
+        points = f"points a match of {length} round{'s'[: length > 1]}" if length else "points a match"
+        panels = _panels(pd_matchups.filter(here), pd_ranking.filter(here), points, domains)
+        rows.append(
+            alt.hconcat(*panels, spacing=9, title=_heading(f"{study}: {condition}")).resolve_scale(color="independent")
+        )
+    figure = alt.vconcat(*rows, spacing=22).resolve_scale(color="independent")
+    notes = [
+        "A row is a player, a column its opponent, both by rank. Framed cells: self-play, which no ranking counts. "
+        f"{style.numbers(pd_matchups, 'matches')} matches a cell; "
+        f"{style.numbers(pd_ranking, 'matches')} matches a player in the ranking.",
+        "Bars: 95 % intervals (of means: bootstrap over seeds; of strengths: clustered by seed), none where nothing "
+        "varies. In brackets: 95 % interval of the rank. Strength: Bradley–Terry with ties, natural logarithm, mean 0; "
+        "n/a: no finite estimate.",
+    ]
+    if _cells_missing(pd_matchups):
+        notes.append("Grey cells: no scored round.")
+    return style.page(figure, QUESTION, notes, " ".join(_description(pd_matchups, pd_ranking)))
+
+
+def _panels(
+    matchups: pl.DataFrame, ranking: pl.DataFrame, points: str, domains: dict[str, list[float]]
+) -> Iterator[Any]:
+    ranked = ranking.sort("rank", "player", nulls_last=True)["player"]
+    players = style.in_order([*ranked, *matchups["player"], *matchups["opponent"]])
+    side = min(max(_HEATMAP // len(players), _CELL[0]), _CELL[1])
+    size = side * len(players)
+
+    def rows(labels: bool = False) -> alt.Y:
+        axis = alt.Axis(title=None, domain=False, ticks=False, labelPadding=4) if labels else None
+        return alt.Y("player", type="nominal", sort=None, scale=alt.Scale(domain=players), axis=axis)
+
+    yield _ranks(ranking, rows(labels=True), size)
+    score = alt.Color(
+        "mean_score",
+        type="quantitative",
+        scale=alt.Scale(scheme="viridis", domain=domains["cells"]),
+        legend=_gradient(f"mean score ({points})", size),
+    )
+    yield _heatmap(matchups, players, rows(), score, ".1f", sum(domains["cells"]) / 2, size, light_is_high=True)
+    rate = alt.Color(
+        "cooperation_rate",
+        type="quantitative",
+        scale=alt.Scale(scheme="blues", domain=[0, 1]),
+        legend=_gradient("cooperation rate (share of rounds)", size, [0, 0.5, 1]),
+    )
+    yield _heatmap(matchups, players, rows(), rate, ".2f", 0.55, size, light_is_high=False)
+    yield _intervals(ranking, "mean_score", "score", ["mean score", "(points a match)"], domains, rows(), size)
+    yield _intervals(ranking, "strength", "strength", ["strength", "(log scale)"], domains, rows(), size)
+
+
+def _ranks(ranking: pl.DataFrame, y: alt.Y, size: int) -> Any:
+    """Ranks in figures, with their intervals."""
+    interval = pl.format(" [{}–{}]", "rank_low", "rank_high").fill_null("")
+    rows = ranking.select("player", text=pl.col("rank").cast(pl.String) + interval)
+    text = alt.Chart(rows).mark_text(align="left", fontSize=style.SMALL, color=style.INK)
+    text = text.encode(y=y, x=alt.value(0), text="text:N")
+    title = alt.TitleParams("player and rank", anchor="start", fontSize=style.SMALL, fontWeight="normal", offset=4)
+    return alt.layer(text, width=37, height=size, title=title)
+
+
+def _heatmap(
+    matchups: pl.DataFrame,
+    players: list[str],
+    y: alt.Y,
+    color: alt.Color,
+    number: str,
+    middle: float,
+    size: int,
+    light_is_high: bool,
+) -> Any:
+    """Player against opponent; self-play apart, as a small square in a frame; the numbers where there is room."""
+    field = color.shorthand
+    cells = matchups.drop_nulls(field).select(_COLUMNS)
+    own = cells.filter(pl.col("player") == pl.col("opponent"))
+    x = alt.X(
+        "opponent",
+        type="nominal",
+        sort=None,
+        scale=alt.Scale(domain=players),
+        axis=alt.Axis(title="opponent", labelAngle=-90, domain=False, ticks=False, labelPadding=4),
+    )
+    tooltip = [
+        alt.Tooltip("player", type="nominal"),
+        alt.Tooltip("opponent", type="nominal"),
+        alt.Tooltip("matches", type="quantitative", format=","),
+        alt.Tooltip("mean_score", type="quantitative", format=".2f"),
+        alt.Tooltip("score_low", type="quantitative", format=".2f"),
+        alt.Tooltip("score_high", type="quantitative", format=".2f"),
+        alt.Tooltip("cooperation_rate", type="quantitative", format=".3f"),
+    ]
+    layers = [
+        alt.Chart(cells).mark_rect().encode(x=x, y=y, color=color, tooltip=tooltip),
+        alt.Chart(own).mark_rect(fill="white", stroke=style.INK, strokeWidth=0.8).encode(x=x, y=y),
+        alt.Chart(own)
+        .mark_rect(width={"band": 0.6}, height={"band": 0.6})
+        .encode(x=x, y=y, color=color, tooltip=tooltip),
+    ]
+    if size / len(players) >= _NUMBERED:
+        above, below = ("black", "white") if light_is_high else ("white", "black")
+        label = alt.condition(f"datum.{field} > {middle!r}", alt.value(above), alt.value(below))
+        text = alt.Chart(cells).mark_text(fontSize=style.SMALL)
+        layers.append(text.encode(x=x, y=y, text=alt.Text(field, type="quantitative", format=number), color=label))
+    return alt.layer(*layers, width=size, height=size, view=alt.ViewBackground(fill=style.ABSENT))
+
+
+def _intervals(
+    ranking: pl.DataFrame,
+    field: str,
+    prefix: str,
+    title: list[str],
+    domains: dict[str, list[float]],
+    y: alt.Y,
+    size: int,
+) -> Any:
+    """Points with their intervals; n/a where there is no estimate."""
+    low, high = f"{prefix}_low", f"{prefix}_high"
+    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False)
+    scale = alt.Scale(domain=domains[field], zero=False, nice=False, padding=4)
+    x = alt.X(field, type="quantitative", scale=scale, axis=axis)
+    tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("matches", type="quantitative", format=",")]
+    tooltip += [alt.Tooltip(column, type="quantitative", format=".3f") for column in (field, low, high)]
+    estimates = ranking.drop_nulls(field)
+    guides = alt.Chart(ranking).mark_rule(color=style.GRID, strokeWidth=0.6)
+    bars = alt.Chart(ranking.drop_nulls([field, low, high])).mark_rule(color=style.INK, strokeWidth=1)
+    marks = alt.Chart(estimates).mark_point(filled=True, size=9, color=style.INK, opacity=1)
+    absent = alt.Chart(ranking.filter(pl.col(field).is_null()))
+    return alt.layer(
+        guides.encode(y=y),
+        bars.encode(x=alt.X(low, type="quantitative", scale=scale, axis=axis), x2=high, y=y),
+        marks.encode(x=x, y=y, tooltip=tooltip),
+        absent.mark_text(text="n/a", fontSize=style.SMALL, color=style.FAINT).encode(x=alt.value(_ESTIMATES / 2), y=y),
+        width=_ESTIMATES,
+        height=size,
+    )
+
+
+def _gradient(title: str, size: int, values: list[float] | None = None) -> alt.Legend:
+    return alt.Legend(
+        orient="top",
+        direction="horizontal",
+        title=title,
+        gradientLength=max(size * 0.6, 70),
+        gradientThickness=6,
+        tickCount=4,
+        values=values if values is not None else alt.Undefined,
+        titlePadding=3,
+        offset=4,
+    )
+
+
+def _heading(text: str) -> alt.TitleParams:
+    return alt.TitleParams(text, anchor="start", fontSize=10.5, fontWeight="bold", offset=6)
+
+
+def _cells_missing(matchups: pl.DataFrame) -> bool:
+    pairs = matchups.group_by("study", "condition").agg(
+        pl.len().alias("cells"), pl.col("player").n_unique().alias("players"), pl.col("cooperation_rate").null_count()
+    )
+    return not pairs.filter((pl.col("cells") < pl.col("players") ** 2) | (pl.col("cooperation_rate") > 0)).is_empty()
+
+
+def _description(matchups: pl.DataFrame, ranking: pl.DataFrame) -> Iterator[str]:
+    players = style.in_order([*matchups["player"], *matchups["opponent"]])
+    yield f"{QUESTION} Heatmaps of mean score and cooperation rate of {len(players)} players against each opponent,"
+    yield "beside their ranking by mean score and by Bradley-Terry strength."
+    for row in ranking.filter(pl.col("rank") == 1).iter_rows(named=True):
+        first = f"{row['player']} ranks first with {row['mean_score']:.1f} points a match."
+        yield f"{row['study']}, {row['condition']}: {first}"

@@ -1,0 +1,120 @@
+"""The record types: the one schema from which JSONL, Parquet and the SQL tables follow.
+
+A table is a tuple of columns, each with a type, whether it may be empty, and a sentence that says what it holds; a game
+adds typed columns of its own. Nothing is ever inferred from data. Polars is imported only where a frame is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Status(StrEnum):
+    """What became of one agent's turn. Only `moved` and `repaired` turns carry a move."""
+
+    MOVED = "moved"
+    REPAIRED = "repaired"
+    INVALID = "invalid"
+    TIMEOUT = "timeout"
+    RESIGNED = "resigned"
+    INFRASTRUCTURE = "infrastructure"
+
+
+class Ending(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    COLLAPSED = "collapsed"
+    RESIGNED = "resigned"
+    FORFEITED = "forfeited"
+    VOID = "void"
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str  # "string", "integer", "number", "boolean"
+    comment: str
+    required: bool = True
+
+
+_TABLES: dict[str, tuple[Column, ...]] = {
+    "runs": (
+        Column("run_id", "string", "one game from start to end: study:condition:seed:players"),
+        Column("study", "string", "the study in the config"),
+        Column("game", "string", "commons, prisoners_dilemma or dictator"),
+        Column("condition", "string", "the condition of the study"),
+        Column("seed", "integer", "the seed of every random draw of the run; conditions share it"),
+        Column("ending", "string", "completed, collapsed, resigned, forfeited or void"),
+        Column("end_reason", "string", "the ending in words; for a void run what went wrong"),
+        Column("rounds", "integer", "rounds that were resolved"),
+        Column("winner", "string", "agent id of the winner; empty for a draw, a void run or a game without one", False),
+        Column("agents", "string", "JSON: player by agent id"),
+        Column("parameters", "string", "JSON: the game's parameters in full"),
+        Column("turn_records", "integer", "how many rows of turns the run has"),
+        Column("fishpool_version", "string", "version of fishpool that played the run"),
+        Column("versions", "string", "JSON: versions of Python and of the libraries the play depends on"),
+    ),
+    "turns": (
+        Column("run_id", "string", "the run"),
+        Column("round", "integer", "round, counted from 1"),
+        Column("phase", "string", "phase of the round"),
+        Column("agent", "string", "agent id"),
+        Column("player", "string", "who acts under that id: the player's name in the config"),
+        Column("action", "string", "JSON: the action as accepted; empty where none could be read", False),
+        Column("status", "string", "moved, repaired, invalid, timeout, resigned or infrastructure"),
+        Column("fallback", "boolean", "whether the game's own rule stood in for an action that could not be read"),
+        Column("attempts", "integer", "how often the player was asked"),
+    ),
+}
+
+_GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
+    ("prisoners_dilemma", "turns"): (
+        Column("choice", "string", "cooperate or defect as carried out, after noise; empty if none", False),
+        Column("flipped", "boolean", "whether noise turned the submitted choice into its opposite"),
+        Column("payoff", "integer", "points of the round; empty if the round was not scored", False),
+    ),
+}
+
+GAME_TABLES: dict[str, tuple[str, ...]] = {"prisoners_dilemma": ("runs", "turns")}
+
+
+def columns(game: str, table: str) -> tuple[Column, ...]:
+    """The columns of a record table for one game, in the order in which they are written."""
+    return _TABLES[table] + _GAME_COLUMNS.get((game, table), ())
+
+
+def schema(game: str, table: str) -> dict[str, pl.DataType]:
+    """The Polars schema of a record table for one game."""
+    import polars as pl
+
+    types = {"string": pl.String(), "integer": pl.Int64(), "number": pl.Float64(), "boolean": pl.Boolean()}
+    return {column.name: types[column.type] for column in columns(game, table)}
+
+
+def frame(game: str, table: str, values: Mapping[str, Any]) -> pl.DataFrame:
+    """Columns of equal length as a frame of the table's schema; a missing, unknown or empty required column raises."""
+    import polars as pl
+
+    expected = schema(game, table)
+    if values.keys() != expected.keys():
+        raise ValueError(f"{game} {table}: columns {sorted(values.keys() ^ expected.keys())} are missing or unknown")
+    made = pl.DataFrame(
+        {name: pl.Series(name, values[name], dtype=kind, strict=True) for name, kind in expected.items()}
+    )
+    for column in columns(game, table):
+        if column.required and made[column.name].null_count():
+            raise ValueError(f"{game} {table}: required column {column.name} is empty in some row")
+    return made
+
+
+def comments(table: str) -> dict[str, str]:
+    """What each column of a record table holds, over all games; empty for a metric table."""
+    games = (columns for (_, name), columns in _GAME_COLUMNS.items() if name == table)
+    return {column.name: column.comment for group in (_TABLES.get(table, ()), *games) for column in group}

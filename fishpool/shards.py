@@ -1,0 +1,113 @@
+"""A shard: one condition and one block of seeds, the unit of work; and the writing down of what its play gives.
+
+A shard travels to its job as one JSON text that holds all that the job needs and nothing else, so that an edit of the
+config's machinery replays nothing. Records are written beside their final names and renamed at the end, with their
+checksums last, so that a job killed at any moment leaves the whole shard or nothing that could be mistaken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fishpool.files import replacing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CHECKSUMS = "SHA256SUMS"  # in the format of sha256sum, so that `sha256sum -c` checks a shard
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who plays: a name that is unique in its study, and the scripted strategy behind it."""
+
+    name: str
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One condition and some of its seeds; `parameters` holds every parameter of the game as JSON values.
+
+    `turn_timeout` is the number of seconds that the condition's lane gives a player for one turn.
+    """
+
+    study: str
+    condition: str
+    name: str
+    game: str
+    parameters: dict[str, Any]
+    players: tuple[Player, ...]
+    turn_timeout: float
+    seeds: tuple[int, ...]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> Shard:
+        """The shard that `to_json` wrote; ValueError on any other text."""
+        try:
+            fields = json.loads(text)
+            players = tuple(Player(**player) for player in fields.pop("players"))
+            return Shard(players=players, seeds=tuple(fields.pop("seeds")), **fields)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"expected a shard as Shard.to_json writes it, found {text[:60]!r}") from error
+
+
+def write(
+    directory: Path, tables: Sequence[str], batches: Iterable[Mapping[str, pl.DataFrame]], progress: Progress
+) -> None:
+    """Write a shard's frames as one JSONL file a table, in `directory`, and their checksums; whole or not at all."""
+    digests = {table: hashlib.sha256() for table in tables}
+    with ExitStack() as stack:
+        parts = {table: stack.enter_context(replacing(directory / f"{table}.jsonl")) for table in tables}
+        files = {table: stack.enter_context(part.open("wb")) for table, part in parts.items()}
+        for frames in batches:
+            for table, file in files.items():
+                buffer = BytesIO()
+                frames[table].write_ndjson(buffer)
+                digests[table].update(buffer.getbuffer())
+                file.write(buffer.getbuffer())
+            progress.add(len(frames["runs"]))
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
+    with replacing(directory / CHECKSUMS) as part:
+        part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
+    progress.end()
+
+
+class Progress:
+    """Tells standard error how far a job is, at most every two seconds, and once at the end."""
+
+    def __init__(self, what: str, total: int, unit: str = "games"):
+        self._what, self._total, self._unit = what, total, unit
+        self._done = 0
+        self._started = self._told = time.monotonic()
+
+    def add(self, number: int) -> None:
+        self._done += number
+        now = time.monotonic()
+        if now - self._told >= 2 and self._done < self._total:
+            self._told = now
+            rate = self._done / (now - self._started)
+            left = (self._total - self._done) / rate
+            self._say(f"{self._done:,} of {self._total:,} {self._unit}, {rate:,.0f} a second, {left:.0f} s left")
+
+    def end(self) -> None:
+        seconds = time.monotonic() - self._started
+        self._say(f"{self._done:,} {self._unit} in {seconds:.1f} s")
+
+    def _say(self, text: str) -> None:
+        print(f"{self._what}: {text}", file=sys.stderr, flush=True)

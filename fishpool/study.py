@@ -1,0 +1,687 @@
+"""The config, validated: YAML files and mappings go in; studies, conditions and shards come out.
+
+It starts nothing, writes nothing, and knows no rules of a game beyond the limits of its parameters. Types, ranges and
+defaults come from `workflow/schemas/config.schema.yaml`; `config/README.md` explains every key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
+from fishpool.players.scripted import STRATEGIES
+from fishpool.shards import Player, Shard
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+DEFAULT_CONFIG = _REPOSITORY / "config" / "config.yaml"
+SCHEMA = _REPOSITORY / "workflow" / "schemas" / "config.schema.yaml"
+
+KeyPath: TypeAlias = tuple[str | int, ...]  # keys of mappings and indices of lists, from the top
+
+
+class ConfigError(ValueError):
+    """What is wrong with a config: `faults` holds one sentence a fault, each on one line."""
+
+    def __init__(self, faults: Iterable[str]):
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a study with every parameter of its game; `turn_timeout` (seconds) is that of its lane."""
+
+    study: str
+    name: str
+    game: str
+    parameters: dict[str, Any] = field(hash=False)
+    players: tuple[Player, ...]
+    turn_timeout: float
+
+    @property
+    def runs_per_seed(self) -> int:
+        """Every unordered pair of players, self-play included."""
+        return len(self.players) * (len(self.players) + 1) // 2
+
+    @property
+    def model_calls_per_seed(self) -> int:
+        """Calls of a language model; the players of today are scripted and make none."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for games without it."""
+
+    name: str
+    game: str
+    seeds: tuple[int, ...]
+    seeds_per_job: int
+    conditions: tuple[Condition, ...]
+    players: tuple[Player, ...]
+    strategy_set: tuple[str, ...]
+
+    def shards(self, condition: Condition) -> tuple[Shard, ...]:
+        """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them."""
+        blocks: dict[int, list[int]] = {}
+        for seed in self.seeds:
+            blocks.setdefault(seed // self.seeds_per_job * self.seeds_per_job, []).append(seed)
+        return tuple(
+            Shard(
+                study=self.name,
+                condition=condition.name,
+                name=f"seeds-{first}",
+                game=self.game,
+                parameters=condition.parameters,
+                players=condition.players,
+                turn_timeout=condition.turn_timeout,
+                seeds=tuple(block),
+            )
+            for first, block in blocks.items()
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A validated config: `configured` holds all its studies, `studies` those that `only` leaves."""
+
+    results: str
+    configured: tuple[Study, ...]
+    studies: tuple[Study, ...]
+
+
+def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:
+    """The default config, the files over it in their order, then `overrides`, merged as Snakemake merges them.
+
+    Raises ConfigError with every fault of every file and of the merged config.
+    """
+    review = _Review()
+    review.read(paths if DEFAULT_CONFIG in [path.resolve() for path in paths] else [DEFAULT_CONFIG, *paths])
+    if overrides:
+        review.layers.append((_COMMAND_LINE, _plain(overrides, review, _COMMAND_LINE)))
+    for _, layer in review.layers:
+        review.config = _merge(review.config, layer)
+    return _config(review)
+
+
+def load(config: Mapping[str, Any], files: Sequence[Path] = ()) -> Config:
+    """A config that Snakemake has merged already; `files` are those it was merged from, later ones over earlier ones.
+
+    The files are read again only for what merging hides (a key written twice) and to say in which one a fault is. The
+    default config counts as the first of them wherever it stands: Snakemake names it last. Raises ConfigError with
+    every fault.
+    """
+    review = _Review()
+    review.read(sorted(files, key=lambda file: file.resolve() != DEFAULT_CONFIG))
+    review.config = _plain(config, review, _COMMAND_LINE)
+    return _config(review)
+
+
+def overrides(entries: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE from a command line, each value read as `snakemake --config` reads it: texts inside it stay texts."""
+    values: dict[str, Any] = {}
+    for entry in entries:
+        key, equals, text = entry.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w-]*\w", key):
+            raise ConfigError([f"{_COMMAND_LINE}: found {_show(entry)}; expected KEY=VALUE, such as only=round_robin"])
+        values = _merge(values, {key: _override(text)})
+    return values
+
+
+def _override(text: str) -> Any:
+    words = {"True": True, "False": False, "": None}
+    if text in words:
+        return words[text]
+    for read in (int, float, lambda text: yaml.load(text, yaml.BaseLoader)):
+        try:
+            return read(text)
+        except (ValueError, yaml.YAMLError, RecursionError):
+            continue
+    return text
+
+
+def _config(review: _Review) -> Config:
+    _check_schema(review)
+    _check_only(review)
+    for name in review.keys(("studies",)):
+        check = _CHECKS.get(review.sound(("studies", name, "game")))
+        if check:
+            check(review, ("studies", name))
+    if review.faults:
+        raise ConfigError(review.faults.values())
+    given = review.config
+    lanes = {**_default("lanes"), **given.get("lanes", {})}
+    studies = tuple(_study(name, study, lanes) for name, study in given["studies"].items())
+    only = given.get("only", [study.name for study in studies])
+    return Config(
+        results=Path(given.get("results", _default("results"))).as_posix(),
+        configured=studies,
+        studies=tuple(study for study in studies if study.name in ([only] if isinstance(only, str) else only)),
+    )
+
+
+def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Study:
+    game = given["game"]
+    kinds = _definition(f"{game}_parameters")["properties"]
+    base = {key: kind["default"] for key, kind in kinds.items()} | given.get("base", {})
+    players = tuple(_player(entry) for entry in given["players"])
+    conditions = []
+    for condition, overrides in given["conditions"].items():
+        parameters = {key: _exact(value, kinds[key]) for key, value in {**base, **overrides}.items()}
+        timeout = float(lanes[parameters["lane"]]["turn_timeout"])
+        conditions.append(Condition(name, condition, game, parameters, players, timeout))
+    seeds = given["seeds"]
+    return Study(
+        name=name,
+        game=game,
+        seeds=tuple(sorted(map(int, seeds)) if isinstance(seeds, list) else range(int(seeds))),
+        seeds_per_job=int(given.get("seeds_per_job", _definition("seeds_per_job")["default"])),
+        conditions=tuple(conditions),
+        players=players,
+        strategy_set=tuple(given.get("strategy_set", _definition(game)["properties"]["strategy_set"]["default"])),
+    )
+
+
+def _player(entry: str | Mapping[str, str]) -> Player:
+    if isinstance(entry, str):
+        return Player(name=entry, strategy=entry)
+    return Player(name=entry.get("name", entry["player"]), strategy=entry["player"])
+
+
+def _exact(value: Any, kind: Mapping[str, Any]) -> Any:
+    """One form for equal numbers (1 and 1.0, 0 and -0), because a job is compared with its predecessor as text."""
+    if kind["type"] == "integer":
+        return int(value)
+    return float(value) + 0.0 if kind["type"] == "number" else value
+
+
+# ── What the schema cannot say ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_only(review: _Review) -> None:
+    only = review.config.get("only") if isinstance(review.config, Mapping) else None
+    for path in [("only",)] if isinstance(only, str) else review.items(("only",)):
+        name = review.sound(path)
+        if name is not None and name not in review.keys(("studies",)):
+            review.add(path, f"is {_show(name)}, which is no study{_nearest(name, review.keys(('studies',)))}")
+
+
+def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
+    lanes = [*_default("lanes"), *review.keys(("lanes",))]
+    for parameters in [(*study, "base"), *((*study, "conditions", key) for key in review.keys((*study, "conditions")))]:
+        lane = review.sound((*parameters, "lane"))
+        if lane is not None and lane not in lanes:
+            review.add((*parameters, "lane"), f"is {_show(lane)}, which is no lane{_nearest(lane, lanes)}")
+        for path in review.items((*parameters, "agent_ids")):
+            agent = review.sound(path)
+            if agent is not None and agent.casefold() in PERSPECTIVE_WORDS:
+                review.add(
+                    path,
+                    f"is {_show(agent)}, a word whose meaning depends on who reads it; "
+                    "name the agent by an id such as agent_1",
+                )
+    _check_players(review, (*study, "players"))
+    for path in review.items((*study, "strategy_set")):
+        _check_strategy(review, path)
+        name = review.sound(path)
+        if name is not None and STRATEGIES[name].stochastic:
+            review.add(
+                path,
+                f"is {_show(name)}, which draws its choices by chance; "
+                "the estimation fits strategies without chance, so take it out",
+            )
+
+
+def _check_players(review: _Review, players: KeyPath) -> None:
+    seen: set[str] = set()
+    for path in review.items(players):
+        _check_strategy(review, path if isinstance(review.at(path), str) else (*path, "player"))
+        entry = review.sound(path)
+        if entry is None:
+            continue
+        player = _player(entry)
+        if player.name in seen:
+            review.add(
+                path,
+                f"is a second player named {player.name}; give it a name of its own, "
+                f"such as {{player: {player.strategy}, name: {player.name[:60]}-2}}",
+            )
+        seen.add(player.name)
+
+
+def _check_strategy(review: _Review, path: KeyPath) -> None:
+    name = review.sound(path)
+    if name is not None and name not in STRATEGIES:
+        review.add(path, f"is {_show(name)}, which is no scripted player{_nearest(name, STRATEGIES)}")
+
+
+_CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma}
+
+
+# ── The schema, and what it finds in sentences ───────────────────────────────────────────────────────────────────
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+
+
+def _definition(name: str) -> dict[str, Any]:
+    return _schema()["$defs"][name]
+
+
+def _default(key: str) -> Any:
+    return _schema()["properties"][key]["default"]
+
+
+def _check_schema(review: _Review) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    validator = extend(Draft202012Validator, {"uniqueItems": _repeated_items})(_schema())  # type: ignore[no-untyped-call]
+    for error in validator.iter_errors(review.config):
+        _add_schema_fault(review, error)
+
+
+def _repeated_items(validator: Any, unique: bool, items: Any, schema: Any) -> Iterator[Any]:
+    """The keyword uniqueItems with one error for each item that came before, in linear time."""
+    from jsonschema import ValidationError
+
+    seen = set()
+    for index, item in enumerate(items if unique and isinstance(items, list) else []):
+        key = item if isinstance(item, int | float) and not isinstance(item, bool) else json.dumps(item, sort_keys=True)
+        if key in seen:
+            yield ValidationError("repeated", path=[index], instance=item)
+        seen.add(key)
+
+
+def _add_schema_fault(review: _Review, error: Any) -> None:
+    path, found, schema = tuple(error.absolute_path), error.instance, error.schema
+    if "propertyNames" in error.schema_path:
+        review.add((*path, found), f"is not a name that can be used; expected {_expected(schema)}")
+    elif error.validator == "required":
+        _add_missing_keys(review, path, found, schema)
+    elif error.validator == "additionalProperties":
+        _add_unknown_keys(review, path, found, schema)
+    elif error.validator == "uniqueItems":
+        review.add(path, f"is {_show(found)} again; each may be there once only")
+    elif error.validator == "enum":
+        review.add(path, f"is {_show(found)}{_nearest(found, error.validator_value)}")
+    else:
+        text = "the text " if error.validator == "type" and isinstance(found, str) else ""
+        hint = _hint(found, schema, review.source(path))
+        review.add(path, f"is {text}{_show(found)}; expected {_expected(schema)}{hint}")
+
+
+def _add_missing_keys(review: _Review, path: KeyPath, found: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    unknown = _unknown_keys(found, schema)
+    for key in schema.get("required", ()):
+        if key in found or any(_nearest_of(other, [key]) for other in unknown):
+            continue  # a misspelling is reported in its own place
+        if unknown and "string" in schema["type"]:  # a mapping of another kind, where a name would do as well
+            review.add(path, f"is a mapping with {_list_of(found, 'key')}; expected {_expected(schema)}")
+        else:
+            review.add((*path, key), f"is missing; expected {_expected(_property(schema, key))}")
+
+
+def _add_unknown_keys(review: _Review, path: KeyPath, found: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    _add_missing_keys(review, path, found, schema)
+    if path not in review.faults:
+        for key in _unknown_keys(found, schema):
+            review.add((*path, key), f"is an unknown key{_nearest(key, schema['properties'])}")
+
+
+def _unknown_keys(found: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    return [key for key in found if key not in schema["properties"]] if "additionalProperties" in schema else []
+
+
+def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    kind: Mapping[str, Any] = schema["properties"][key]
+    return {**_definition(kind["$ref"].rpartition("/")[2]), **kind} if "$ref" in kind else kind
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """What a schema allows, in words: its title, or its type and range."""
+    if "title" in schema:
+        return str(schema["title"])
+    words = {"integer": "a whole number", "number": "a number", "string": "text"}[schema["type"]]
+    if "exclusiveMinimum" in schema:
+        return f"{words} above {schema['exclusiveMinimum']} and up to {schema['maximum']}"
+    return f"{words} from {schema['minimum']} to {schema['maximum']}" if "minimum" in schema else words
+
+
+def _hint(found: Any, schema: Mapping[str, Any], source: str) -> str:
+    """What to do about a value that merely looks as if it had the right type."""
+    types = schema.get("type", ())
+    if found is None and "object" in types and "required" not in schema:
+        return "; write {} for an empty mapping"
+    if isinstance(found, str) and ("integer" in types or "number" in types):
+        try:
+            number = float(found)
+        except ValueError:
+            return ""
+        if source == _COMMAND_LINE:
+            return "; inside a --config value everything is text, so write it in a --configfile"
+        if math.isfinite(number):
+            return f"; write {int(number) if number.is_integer() and abs(number) < 1e15 else number} without quotes"
+    if isinstance(found, int | float) and types == "string" and source != _COMMAND_LINE:
+        return f"; write it in quotes, '{found}'"
+    return ""
+
+
+_FEW = 12  # so many names fit in a sentence besides the one that was meant
+
+
+def _nearest(name: Any, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known: what there is, and which one was probably meant."""
+    known = list(known)
+    near = _nearest_of(name, known)
+    meant = f"; did you mean {_show_key(near)}?" if near else ""
+    if near and len(known) > _FEW:
+        return meant
+    return f"; expected {'one of ' if len(known) > 1 else ''}{', '.join(map(_show_key, known)) or 'none'}{meant}"
+
+
+def _nearest_of(name: Any, known: Iterable[str]) -> str | None:
+    folded = {other.casefold(): other for other in known}
+    near = get_close_matches(name[:100].casefold(), folded, n=1) if isinstance(name, str) else []
+    return folded[near[0]] if near else None
+
+
+# ── What is under review, and its faults ─────────────────────────────────────────────────────────────────────────
+
+_COMMAND_LINE = "--config"
+_MISSING = object()
+
+
+class _Review:
+    """A config while it is checked: the layers it was merged from (name, content), the merged tree, and the faults.
+
+    Each place has one fault at most: a second one is an echo of the first.
+    """
+
+    def __init__(self) -> None:
+        self.layers: list[tuple[str, Any]] = []
+        self.config: Any = {}
+        self.faults: dict[Any, str] = {}
+        self._above_faults: set[KeyPath] = set()
+
+    def add(self, path: KeyPath, says: str, source: str | None = None) -> None:
+        """A fault at `path`; the sentence names source and path and goes on with `says`."""
+        if path not in self.faults:
+            self.faults[path] = _one_line(f"{source or self.source(path)}: {_show_path(path)} {says}")
+            self._above_faults.update(path[:length] for length in range(len(path)))
+
+    def add_file(self, source: str, says: str) -> None:
+        """A fault of a file as a whole."""
+        self.faults[source, says] = _one_line(f"{source}: {says}")
+
+    def read(self, paths: Sequence[Path]) -> None:
+        """Append a layer for each file that holds a mapping; a fault for each other one."""
+        for path in paths:
+            layer = _read(path, self)
+            if layer is not None:
+                self.layers.append((_show_file(path), layer))
+
+    def at(self, path: KeyPath) -> Any:
+        """The value at `path`, None where there is none."""
+        value = _get(self.config, path)
+        return None if value is _MISSING else value
+
+    def sound(self, path: KeyPath) -> Any:
+        """The value at `path`, None where there is none or something is wrong with it, in it or above it."""
+        if path in self._above_faults or any(path[:length] in self.faults for length in range(len(path) + 1)):
+            return None
+        return self.at(path)
+
+    def keys(self, path: KeyPath) -> list[str]:
+        value = self.at(path)
+        return list(value) if isinstance(value, Mapping) else []
+
+    def items(self, path: KeyPath) -> list[KeyPath]:
+        """Paths of the items of the list at `path`, none if it is not a list."""
+        value = self.at(path)
+        return [(*path, index) for index in range(len(value))] if isinstance(value, list) else []
+
+    def source(self, path: KeyPath) -> str:
+        """The layer that decides what is at `path`, or at the nearest place above that exists."""
+        while path and _get(self.config, path) is _MISSING:
+            path = path[:-1]
+        value = _get(self.config, path)
+        for name, layer in reversed(self.layers):
+            here = _get(layer, path)
+            if here is not _MISSING:
+                return name if isinstance(value, Mapping) or here == value else _COMMAND_LINE
+        return _COMMAND_LINE
+
+
+def _get(tree: Any, path: KeyPath) -> Any:
+    for key in path:
+        inside = (isinstance(tree, Mapping) and key in tree) or (
+            isinstance(tree, list) and isinstance(key, int) and key < len(tree)
+        )
+        if not inside:
+            return _MISSING
+        tree = tree[key]
+    return tree
+
+
+def _merge(base: Any, over: Mapping[str, Any]) -> Any:
+    """`over` laid over `base` as Snakemake does it: mappings are merged, all else (lists too) is replaced."""
+    if not over:
+        return base
+    merged = dict(base) if isinstance(base, Mapping) else {}
+    for key, value in over.items():
+        merged[key] = _merge(merged.get(key, {}), value) if isinstance(value, Mapping) else value
+    return merged
+
+
+# ── Reading files ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_DEEPEST = 32
+_MOST_VALUES = 1_000_000
+
+
+def _read(path: Path, review: _Review) -> Any:
+    """The mapping in a YAML or JSON file, made of JSON values only; None, and a fault, if there is no mapping."""
+    name = _show_file(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+        document = _parse(text, name, review)
+    except FileNotFoundError:
+        review.add_file(name, "there is no such file; check the name after --configfile")
+    except OSError as error:
+        review.add_file(name, f"cannot be read: {error.strerror or type(error).__name__}")
+    except UnicodeDecodeError as error:
+        review.add_file(name, f"is not UTF-8 text (byte {error.start + 1}); save it as UTF-8")
+    except yaml.YAMLError as error:
+        review.add_file(name, _show_yaml_error(error))
+    except RecursionError:
+        review.add_file(name, f"is nested more than {_DEEPEST} levels deep; a config has no more than 7")
+    except ValueError as error:
+        review.add_file(name, f"cannot be read: {_cut(str(error))}")
+    else:
+        if isinstance(document, Mapping):
+            return _plain(document, review, name)
+        found = "is empty" if document is None else f"holds {_show(document)} at the top"
+        review.add_file(name, f"{found}; expected a mapping, such as studies: {{..}}")
+    return None
+
+
+def _parse(text: str, name: str, review: _Review) -> Any:
+    """JSON where it is JSON, else YAML: the order in which Snakemake tries them."""
+    repeated: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        repeated.extend(key for index, key in enumerate(keys) if key in keys[:index])
+        return dict(pairs)
+
+    try:
+        document = json.loads(text, object_pairs_hook=unique)
+    except ValueError:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _check_keys(node, (), name, review, loader, set())
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+    for key in repeated:
+        review.add_file(name, f"the key {_show_key(key)} is written twice in one mapping; keep one of them")
+    return document
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that says where a value is that YAML cannot make, such as 2024-13-40, instead of raising whatever."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+            raise yaml.constructor.ConstructorError(
+                None, None, "found a value that it cannot make sense of", node.start_mark
+            ) from error
+
+
+def _check_keys(
+    node: yaml.Node, path: KeyPath, name: str, review: _Review, loader: _Loader, seen: set[yaml.Node]
+) -> None:
+    """Faults for keys that are written twice, or that YAML takes for something other than text."""
+    if node in seen:
+        return
+    seen.add(node)
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _check_keys(item, (*path, index), name, review, loader, seen)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if key.tag != "tag:yaml.org,2002:str":
+            meant = _show(loader.construct_object(key))
+            review.add(
+                (*path, meant),
+                f"is what YAML reads for the key {_show_key(key.value)} in line {line}; write the key in quotes",
+                name,
+            )
+        elif key.value in lines:
+            first = lines[key.value]
+            review.add((*path, key.value), f"is written in line {first} and again in line {line}; keep one", name)
+        lines.setdefault(key.value, line)
+        _check_keys(value, (*path, key.value), name, review, loader, seen)
+
+
+def _plain(tree: Any, review: _Review, source: str) -> Any:
+    """A copy made of JSON values only; whatever is none becomes a fault and None, a key that is not text vanishes.
+
+    Raises ConfigError at once where there is no end to it, as when an alias holds itself.
+    """
+    values = 0
+
+    def copy(value: Any, path: KeyPath) -> Any:
+        nonlocal values
+        values += 1
+        if values > _MOST_VALUES or len(path) > _DEEPEST:
+            limit = f"more than {_MOST_VALUES} values" if values > _MOST_VALUES else f"more than {_DEEPEST} levels"
+            review.add(path[:1], f"holds {limit}, perhaps because an alias holds itself", source)
+            raise ConfigError(review.faults.values())
+        if isinstance(value, Mapping):
+            copied = {}
+            for key, item in value.items():
+                if isinstance(key, str):
+                    copied[key] = copy(item, (*path, key))
+                else:
+                    review.add((*path, _show(key)), "is a key that is not text; write it in quotes", source)
+            return copied
+        if isinstance(value, list):
+            return [copy(item, (*path, index)) for index, item in enumerate(value)]
+        if value is None or isinstance(value, str | bool):
+            return value
+        if isinstance(value, int) and abs(value) < 2**63:
+            return value
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        expected = "a finite number" if isinstance(value, int | float) else "text, a number, a list or a mapping"
+        review.add(path, f"is {_show(value)}; expected {expected}", source)
+        return None
+
+    return copy(tree, ())
+
+
+# ── How things are shown ─────────────────────────────────────────────────────────────────────────────────────────
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+def _one_line(text: str) -> str:
+    """Text in which all that does not print (line ends, a terminal's escapes, half characters) is made visible."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _cut(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else f"{text[: length - 2]}.."
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(_cut(value))
+    if value is None:
+        return "empty (null)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 2**64 else f"a whole number of {value.bit_length()} bits"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, list | Mapping):
+        kind, unit = ("a list", "item") if isinstance(value, list) else ("a mapping", "key")
+        return f"{kind} of {len(value)} {unit}{'' if len(value) == 1 else 's'}"
+    return f"a {type(value).__name__}"
+
+
+def _list_of(keys: Iterable[str], noun: str) -> str:
+    shown = [_show_key(key) for key in keys]
+    return f"the {noun}{'' if len(shown) == 1 else 's'} {_cut(', '.join(shown), 200)}"
+
+
+def _show_key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else repr(_cut(key, 40))
+
+
+def _show_path(path: KeyPath) -> str:
+    """`studies.round_robin.players[3]`, items of a list counted from 0."""
+    shown = "".join(f"[{key}]" if isinstance(key, int) else f".{_show_key(key)}" for key in path)
+    return _cut(shown.removeprefix("."), 300) or "the config"
+
+
+def _show_file(path: Path) -> str:
+    """A file as a reader would name it: below the working directory or the repository, else as it was given."""
+    for folder in (Path.cwd(), _REPOSITORY):
+        try:
+            return str(path.resolve().relative_to(folder))
+        except (ValueError, OSError, RuntimeError):
+            continue
+    return str(path)
+
+
+def _show_yaml_error(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+    place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"is not YAML{place}: {_cut(str(problem), 200)}"

@@ -1,0 +1,116 @@
+"""From JSONL to Parquet, under a strict schema: what was written is converted, or the step stops and says which line.
+
+A shard's checksums prove that its files are what the play wrote; then one streaming pass converts them. If they do not
+match, or the pass fails, the file is read again line by line only to find the fault. Nothing faulty is ever converted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fishpool import records
+from fishpool.files import replacing
+from fishpool.shards import CHECKSUMS
+
+_REMEDY = "delete the file and run snakemake"
+
+
+class FaultyRecords(Exception):
+    """A record file is not what its play wrote; the message is one sentence with the file and, if known, the line."""
+
+
+def tabulate(game: str, table: str, shards: Sequence[Path], output: Path) -> None:
+    """Convert one table's JSONL of all `shards` (directories), in order, to the Parquet file `output`."""
+    import polars as pl
+
+    files = [shard / f"{table}.jsonl" for shard in shards]
+    for file in files:
+        if _checksum_of(file) != _checksum_expected(file):
+            raise FaultyRecords(find_fault(file, game, table))
+    rows = pl.scan_ndjson(files, schema=records.schema(game, table))
+    try:
+        with replacing(output) as part:
+            rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=250_000)
+    except Exception as error:  # polars names neither file nor line
+        faults = [fault for file in files if (fault := find_fault(file, game, table, changed=False))]
+        raise FaultyRecords(faults[0] if faults else f"{output}: could not be written ({error})") from error
+
+
+def find_fault(file: Path, game: str, table: str, *, changed: bool = True) -> str:
+    """The first line that is not a record of the table, in one sentence; what else can be said if every line is one."""
+    columns = {column.name: column for column in records.columns(game, table)}
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            fault = _fault_of_line(line, columns)
+            if fault:
+                return f"{file} line {number}: {fault}; {_REMEDY}"
+    if changed:
+        return f"{file}: changed after it was written (its checksum is not the one in {CHECKSUMS}); {_REMEDY}"
+    return ""
+
+
+def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:
+    if not line.endswith(b"\n"):
+        return "cut short"
+    try:
+        record = json.loads(line, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at byte {error.start}"
+    except ValueError as error:
+        return f"not JSON ({error})"
+    except RecursionError:
+        return "not JSON (nested too deeply)"
+    if not isinstance(record, dict):
+        return f"a JSON object was expected, found {_shown(record)}"
+    for key in record:
+        if key not in columns:
+            return f"unknown key {_shown(key)}; the keys are {', '.join(columns)}"
+    for name, column in columns.items():
+        if name not in record:
+            return f"key {name!r} is missing"
+        value = record[name]
+        if value is None and column.required:
+            return f"{name!r} is empty, {_a(column.type)} was expected"
+        if value is not None and not _is(value, column.type):
+            return f"{name!r} is {_shown(value)}, {_a(column.type)} was expected"
+    return ""
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, {"string": str, "integer": int, "number": int | float, "boolean": bool}[kind])
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _checksum_of(file: Path) -> str:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise FaultyRecords(f"{file}: cannot be read ({error.strerror}); {_REMEDY}") from None
+
+
+def _checksum_expected(file: Path) -> str:
+    sums = file.with_name(CHECKSUMS)
+    try:
+        lines = [line.split() for line in sums.read_text(encoding="utf-8").splitlines()]
+        return {line[1]: line[0] for line in lines}[file.name]
+    except (OSError, ValueError, IndexError, KeyError):
+        raise FaultyRecords(f"{sums}: holds no checksum of {file.name}; delete the folder and run snakemake") from None

@@ -1,0 +1,137 @@
+"""The referee: what it reads as an action, what it never reads as one, and the lane's clock."""
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fishpool.games.prisoners_dilemma import Choice, Parameters, read_action
+from fishpool.records import Ending, Status
+from fishpool.referee import MAX_REPLY, ask, decode
+from fishpool.runners.prisoners_dilemma import referee_match
+
+COOPERATE = '{"type": "choose", "choice": "cooperate"}'
+RESIGN = '{"type": "resign"}'
+
+
+class Says:
+    """A player that answers each turn with the next of its replies; a callable is called, an exception raised."""
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.views = []
+
+    async def act(self, view):
+        self.views.append(view)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, float):
+            await asyncio.sleep(reply)
+            return COOPERATE
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+def asked(reply, turn_timeout=5.0):
+    return asyncio.run(ask(Says(reply), {}, read_action, turn_timeout))
+
+
+def played(first, second, rounds=20, turn_timeout=0.05, **options):
+    players = {"agent_1": Says(*first), "agent_2": Says(*second)}
+    return asyncio.run(referee_match(players, Parameters(rounds=rounds), turn_timeout, **options))
+
+
+@pytest.mark.parametrize("reply", [COOPERATE, COOPERATE.encode(), f"  {COOPERATE}\n"])
+def test_a_valid_action_moves(reply):
+    turn = asked(reply)
+    assert (turn.status, turn.action) == (Status.MOVED, Choice.COOPERATE)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "cooperate",
+        "Cooperate.",
+        f"I choose {COOPERATE}",
+        f"{COOPERATE}{COOPERATE}",
+        f"```json\n{COOPERATE}\n```",
+        '{"type": "choose", "choice": "defect", "choice": "cooperate"}',
+        '{"type": "choose", "type": "choose", "choice": "cooperate"}',
+        '{"type": "choose", "choice": NaN}',
+        "{'type': 'choose', 'choice': 'cooperate'}",
+        '{"type": "choose", "choice": "cooperate",}',
+        COOPERATE[:-1],
+        b"\xff\xfe",
+        "[" * 100_000,
+        COOPERATE + " " * MAX_REPLY,
+        None,
+        {"type": "choose", "choice": "cooperate"},
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_never_a_move(reply):
+    turn = asked(reply)
+    assert turn.status is Status.INVALID
+    assert turn.action is None
+    assert turn.fault
+    assert len(turn.fault) < 300
+    assert "\n" not in turn.fault
+
+
+@given(st.one_of(st.text(), st.binary()))
+def test_decode_reads_json_or_says_why_not(reply):
+    try:
+        value = decode(reply)
+    except ValueError:
+        return
+    assert value == json.loads(reply)
+
+
+def test_the_clock_is_the_lanes():
+    assert asked(0.2, turn_timeout=0.02).status is Status.TIMEOUT
+    assert asked(0.02, turn_timeout=5).status is Status.MOVED
+
+
+def test_a_player_that_raises_is_nobodys_move():
+    turn = asked(RuntimeError("no more memory"))
+    assert (turn.status, turn.fault) == (Status.INFRASTRUCTURE, "raised RuntimeError: no more memory")
+    # A time-out that the player's own code raises is not the lane's clock.
+    assert asked(TimeoutError("socket")).status is Status.INFRASTRUCTURE
+
+
+def test_both_are_asked_at_once_and_neither_sees_the_others_choice():
+    first, second = Says(COOPERATE), Says(COOPERATE)
+    asyncio.run(referee_match({"agent_1": first, "agent_2": second}, Parameters(rounds=3), 1.0))
+    for mine, theirs in zip(first.views, second.views, strict=True):
+        assert mine["turnNumber"] == theirs["turnNumber"] == len(mine["history"])
+        assert mine["history"] == theirs["history"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ending", "winner", "rounds"),
+    [
+        ([COOPERATE], [COOPERATE], Ending.COMPLETED, None, 20),
+        ([COOPERATE, RESIGN], [COOPERATE], Ending.RESIGNED, "agent_2", 1),
+        ([RESIGN], [RESIGN], Ending.RESIGNED, None, 0),
+        ([0.5], [COOPERATE], Ending.VOID, None, 0),
+        ([COOPERATE, 0.5], [COOPERATE], Ending.FORFEITED, "agent_2", 1),
+        ([COOPERATE], [COOPERATE, COOPERATE, "?"], Ending.FORFEITED, "agent_1", 2),
+        ([COOPERATE, "?"], [COOPERATE, 0.5], Ending.FORFEITED, None, 1),
+        ([RESIGN], [0.5], Ending.VOID, None, 0),
+        ([COOPERATE, RESIGN], [COOPERATE, 0.5], Ending.FORFEITED, None, 1),
+        ([COOPERATE, OSError("gone")], [COOPERATE], Ending.VOID, None, 1),
+    ],
+)
+def test_matches_end_by_the_rules(first, second, ending, winner, rounds):
+    game = played(first, second)
+    assert (game.match.result.ending, game.match.result.winner) == (ending, winner)
+    assert len(game.match.history) == rounds
+    assert len(game.turns) == rounds + (ending is not Ending.COMPLETED)
+
+
+def test_a_choice_beside_a_fault_is_kept_as_submitted():
+    game = played(["?"], [COOPERATE])
+    assert game.turns[0]["agent_2"].choice is Choice.COOPERATE
+    assert game.match.scores == {"agent_1": 0, "agent_2": 0}

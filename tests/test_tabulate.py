@@ -1,0 +1,138 @@
+"""From JSONL to Parquet: what was written comes through exactly, and what was not stops with file, line and fault."""
+
+import json
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from fishpool import records
+from fishpool.runners import prisoners_dilemma as runner
+from fishpool.shards import CHECKSUMS, Player, Progress, Shard, write
+from fishpool.tabulate import FaultyRecords, tabulate
+
+GAME = "prisoners_dilemma"
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """The directories of two small shards on disk."""
+    directories = []
+    for first in (0, 2):
+        shard = Shard(
+            "study",
+            "noisy",
+            f"seeds-{first}",
+            GAME,
+            {"rounds": 4, "noise": 0.1, "lane": "standard", "agent_ids": ["ann", "bob"]},
+            (Player("TitForTat", "TitForTat"), Player('Quote"ñ', "Random")),
+            5.0,
+            (first, first + 1),
+        )
+        directory = tmp_path / shard.name
+        write(directory, records.GAME_TABLES[GAME], runner.play(shard), Progress("play", runner.number_of_runs(shard)))
+        directories.append((shard, directory))
+    return directories
+
+
+def convert(shards, table="turns"):
+    output = shards[0][1].parent / "out" / f"{table}.parquet"
+    tabulate(GAME, table, [directory for _, directory in shards], output)
+    return pl.read_parquet(output)
+
+
+@pytest.mark.parametrize("table", records.GAME_TABLES[GAME])
+def test_what_was_played_comes_through(shards, table):
+    played = pl.concat([batch[table] for shard, _ in shards for batch in runner.play(shard)])
+    assert_frame_equal(convert(shards, table), played)
+
+
+def test_every_line_is_one_record_and_ends_with_a_newline(shards):
+    for _, directory in shards:
+        for table in records.GAME_TABLES[GAME]:
+            text = (directory / f"{table}.jsonl").read_bytes()
+            assert text.endswith(b"\n")
+            for line in text.splitlines():
+                assert list(json.loads(line)) == list(records.schema(GAME, table))
+        assert not list(directory.glob("*.part"))
+
+
+def edit(file, number, change):
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[number - 1] = change(lines[number - 1])
+    file.write_bytes(b"".join(lines))
+
+
+def replaced(old, new):
+    def change(line):
+        assert old in line
+        return line.replace(old, new)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda line: line[:40] + b"\n", "not JSON"),
+        (lambda line: b"\n", "not JSON"),
+        (lambda line: b"\xff" + line, "not UTF-8"),
+        (lambda line: b"[1, 2]\n", "a JSON object was expected, found [1, 2]"),
+        (lambda line: b"[" * 100_000 + b"\n", "not JSON (nested too deeply)"),
+        (replaced(b'"payoff"', b'"payof"'), 'unknown key "payof"'),
+        (replaced(b'"round":1', b'"round":1.7'), "'round' is 1.7, an integer was expected"),
+        (replaced(b'"round":1', b'"round":"1"'), "'round' is \"1\", an integer was expected"),
+        (replaced(b'"round":1', b'"round":true'), "'round' is true, an integer was expected"),
+        (replaced(b'"round":1', b'"round":NaN'), "not JSON (NaN is not JSON)"),
+        (replaced(b'"round":1,', b""), "key 'round' is missing"),
+        (replaced(b'"status":"moved"', b'"status":null'), "'status' is empty, a string was expected"),
+    ],
+)
+def test_a_faulty_line_is_named(shards, change, fault):
+    file = shards[1][1] / "turns.jsonl"
+    edit(file, 2, change)
+    with pytest.raises(FaultyRecords) as raised:
+        convert(shards)
+    assert str(raised.value).startswith(f"{file} line 2: {fault}")
+    assert str(raised.value).endswith("; delete the file and run snakemake")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_cut_short_is_named_with_its_last_line(shards):
+    file = shards[0][1] / "turns.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines)[:-20])
+    with pytest.raises(FaultyRecords, match=rf"turns.jsonl line {len(lines)}: cut short; delete the file"):
+        convert(shards)
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_a_file_torn_at_a_line_end_is_found_too(shards, keep):
+    file = shards[0][1] / "turns.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:keep]))
+    with pytest.raises(FaultyRecords, match=r"turns.jsonl: changed after it was written"):
+        convert(shards)
+
+
+def test_a_plausible_edit_is_found_too(shards):
+    file = shards[0][1] / "turns.jsonl"
+    edit(file, 1, lambda line: line.replace(b'"attempts":1', b'"attempts":2'))
+    with pytest.raises(FaultyRecords, match=r"turns.jsonl: changed after it was written"):
+        convert(shards)
+
+
+def test_missing_files_and_checksums_are_sentences(shards):
+    (shards[0][1] / "turns.jsonl").unlink()
+    with pytest.raises(FaultyRecords, match="cannot be read"):
+        convert(shards)
+    (shards[0][1] / CHECKSUMS).write_text("nonsense\n")
+    (shards[0][1] / "turns.jsonl").touch()
+    with pytest.raises(FaultyRecords, match=r"holds no checksum of turns\.jsonl"):
+        convert(shards)
+
+
+def test_nothing_faulty_reaches_parquet(shards):
+    (shards[1][1] / "turns.jsonl").write_bytes(b"")
+    with pytest.raises(FaultyRecords):
+        convert(shards)
+    assert not list(shards[0][1].parent.glob("out/*.parquet"))

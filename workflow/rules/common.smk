@@ -1,0 +1,156 @@
+# The config, validated before any job starts, and the paths and source dependencies that all rules share.
+
+import ast
+import functools
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+# Relative to the working directory, so that a checkout can be moved without anything being made again.
+ROOT = Path(os.path.relpath(Path(workflow.basedir).parent))
+sys.path.insert(0, str(ROOT.resolve()))
+# Jobs run the Python that runs Snakemake, on the sources of this checkout: those that `code` lists as their inputs.
+shell.prefix(
+    "set -euo pipefail; "
+    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
+    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2; "
+)
+
+from fishpool import records, study
+
+
+configfile: str(ROOT / "config" / "config.yaml")
+
+
+try:
+    CONFIG = study.load(config, files=[Path(file) for file in workflow.configfiles])
+except study.ConfigError as error:
+    sys.exit("\n".join(error.faults))  # a WorkflowError would wrap the sentences in places of this file
+
+RESULTS = CONFIG.results
+LOGS = f"{RESULTS}/logs"
+STUDIES = {one.name: one for one in CONFIG.studies}
+CONDITIONS = {(one.name, condition.name): condition for one in CONFIG.studies for condition in one.conditions}
+SHARDS = {
+    (one.name, condition.name, shard.name): shard
+    for one in CONFIG.studies
+    for condition in one.conditions
+    for shard in one.shards(condition)
+}
+GAMES = sorted({one.game for one in CONFIG.studies})
+
+
+def one_of(names):
+    """A wildcard constraint that admits just these names (nothing, if there are none)."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+wildcard_constraints:
+    study=one_of(STUDIES),
+    condition=one_of({condition for _, condition in CONDITIONS}),
+    shard=one_of({shard for _, _, shard in SHARDS}),
+
+
+def source(path):
+    """A file of this checkout, as a job's input."""
+    return str(ROOT / path)
+
+
+@functools.cache
+def code(script, *modules):
+    """The source files that a job depends on: a program in scripts/ and all of fishpool that it imports.
+
+    Imports are followed in the source text, also those inside functions, but not those that only type checkers see.
+    `modules` are those that the program imports by a name it gets as an argument.
+    """
+    if "import_module" in Path(source(script)).read_text() and not modules:
+        raise WorkflowError(f"{script} imports by name: its rule must say which modules, code({script!r}, ...)")
+    found, waiting = [], [script, *modules]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.append(path)
+            waiting += imported(path)
+    return [source(path) for path in sorted(found)]
+
+
+@functools.cache
+def imported(path):
+    """The files of fishpool that one source file imports; raises on an import that cannot be followed."""
+    tree = ast.parse(Path(source(path)).read_text(), path)
+    unseen = {
+        node
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for statement in branch.body
+        for node in ast.walk(statement)
+    }
+    names = set()
+    for node in ast.walk(tree):
+        if node in unseen:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level:
+            raise WorkflowError(f"{path} line {node.lineno}: relative imports are not followed; import from fishpool")
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "fishpool":
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names if alias.name.split(".")[0] == "fishpool"}
+    packages = {".".join(name.split(".")[: n + 1]) for name in names for n in range(len(name.split(".")))}
+    paths = [Path(*name.split(".")) for name in packages]
+    files = {str(file) for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")}
+    return [file for file in files if Path(source(file)).is_file()]
+
+
+def shard_file(study, condition, shard, name):
+    return f"{RESULTS}/jsonl/{study}/{condition}/{shard}/{name}"
+
+
+def shard_files(study, condition, name):
+    """The file of this name in every shard of a condition."""
+    shards = [shard for one, other, shard in SHARDS if (one, other) == (study, condition)]
+    return [shard_file(study, condition, shard, name) for shard in shards]
+
+
+def sql_file(metric):
+    game = QUERIED[metric][-1]
+    return source(f"workflow/sql/{game}/{metric}.sql" if game else f"workflow/sql/{metric}.sql")
+
+
+def tables_of(game):
+    """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
+    metrics = {**QUERIED, **SOLVED}
+    return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
+
+
+def table_file(table, study, condition):
+    return f"{RESULTS}/parquet/{table}/{study}/{condition}.parquet"
+
+
+def conditions_of(game):
+    """(study, condition) of all selected studies of a game; of all games where it is None."""
+    return [key for key, condition in CONDITIONS.items() if game in (condition.game, None)]
+
+
+def table_files(tables, game=None):
+    """The Parquet files of these tables, over all selected conditions of the games that have them."""
+    return [
+        table_file(table, *key)
+        for table in tables
+        for key in conditions_of(game)
+        if table in tables_of(CONDITIONS[key].game)
+    ]
+
+
+def table_arguments(tables, game=None):
+    """The same as command-line arguments, TABLE=FILE."""
+    return [f"{table}={file}" for table in tables for file in table_files([table], game)]
+
+
+def condition_arguments(tables):
+    """The same for the one condition of a job."""
+    return lambda wildcards: [f"{table}={table_file(table, wildcards.study, wildcards.condition)}" for table in tables]

@@ -1,0 +1,26 @@
+# The database that people ask in SQL: every table of every selected study, in one file that can be copied anywhere.
+
+DATABASE = f"{RESULTS}/fishpool.duckdb"
+
+
+rule collect:
+    input:
+        code("scripts/collect.py"),
+        table_files(TABLES),
+        sql=[sql_file(metric) for metric in QUERIED],
+        script=source("scripts/collect.py"),
+    output:
+        DATABASE,
+    log:
+        f"{LOGS}/collect.log",
+    conda:
+        "../envs/fishpool.yaml"
+    threads: 2
+    params:
+        tables=table_arguments(TABLES),
+        sql=[f"--sql={sql_file(metric)}" for metric in QUERIED],
+    message:
+        "collect all tables into {output}"
+    shell:
+        "python {input.script:q} --output {output:q} --threads {threads} {params.sql:q} {params.tables:q}"
+        " 2>&1 | tee {log:q}"

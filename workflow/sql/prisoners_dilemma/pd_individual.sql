@@ -1,0 +1,95 @@
+-- pd_individual: a row is one agent in one match; scores are points, everything else counts only rounds that were scored.
+-- p_c_xy: how often it cooperated after a round in which it played x and the opponent y, over n_xy such rounds.
+-- nice: it never defected before its opponent had. forgiveness: P(C | the opponent has just defected).
+-- retaliation: P(D | it has just been defected on while cooperating). exploitation: P(D | the opponent has just
+-- cooperated). Every rate is NULL where its denominator is zero.
+WITH sides_by_round AS (
+  SELECT
+    own.run_id,
+    own.agent,
+    own.player,
+    other.player AS opponent,
+    own.round,
+    own.choice = 'cooperate' AS cooperated,
+    other.choice = 'cooperate' AS other_cooperated,
+    own.payoff,
+    other.payoff AS other_payoff
+  FROM turns AS own
+  JOIN turns AS other
+    ON own.run_id = other.run_id
+    AND own.round = other.round
+    AND own.agent <> other.agent
+),
+sides_with_past AS (
+  SELECT
+    *,
+    lag(cooperated) OVER past AS cooperated_before,
+    lag(other_cooperated) OVER past AS other_cooperated_before
+  FROM sides_by_round
+  WINDOW past AS (PARTITION BY run_id, agent ORDER BY round)
+),
+sides AS (
+  SELECT
+    run_id,
+    agent,
+    any_value(player) AS player,
+    any_value(opponent) AS opponent,
+    coalesce(sum(payoff), 0)::BIGINT AS score,
+    coalesce(sum(other_payoff), 0)::BIGINT AS opponent_score,
+    count(payoff) AS rounds,
+    count(*) FILTER (cooperated) AS cooperations,
+    count(*) FILTER (cooperated AND other_cooperated) AS mutual_cooperations,
+    any_value(CASE WHEN cooperated THEN 'cooperate' ELSE 'defect' END)
+      FILTER (round = 1 AND cooperated IS NOT NULL) AS first_move,
+    count(cooperated) FILTER (cooperated_before AND other_cooperated_before) AS n_cc,
+    count(cooperated) FILTER (cooperated_before AND NOT other_cooperated_before) AS n_cd,
+    count(cooperated) FILTER (NOT cooperated_before AND other_cooperated_before) AS n_dc,
+    count(cooperated) FILTER (NOT cooperated_before AND NOT other_cooperated_before) AS n_dd,
+    count(*) FILTER (cooperated AND cooperated_before AND other_cooperated_before) AS c_cc,
+    count(*) FILTER (cooperated AND cooperated_before AND NOT other_cooperated_before) AS c_cd,
+    count(*) FILTER (cooperated AND NOT cooperated_before AND other_cooperated_before) AS c_dc,
+    count(*) FILTER (cooperated AND NOT cooperated_before AND NOT other_cooperated_before) AS c_dd,
+    min(round) FILTER (NOT cooperated) AS first_defection,
+    min(round) FILTER (NOT other_cooperated) AS other_first_defection
+  FROM sides_with_past
+  GROUP BY run_id, agent
+)
+SELECT
+  sides.run_id,
+  runs.study,
+  runs.condition,
+  runs.seed,
+  sides.agent,
+  sides.player,
+  sides.opponent,
+  sides.score,
+  sides.opponent_score,
+  CASE
+    WHEN runs.ending = 'void' THEN 'void'
+    WHEN runs.winner IS NULL THEN 'draw'
+    WHEN runs.winner = sides.agent THEN 'win'
+    ELSE 'loss'
+  END AS outcome,
+  runs.ending,
+  sides.rounds,
+  sides.cooperations,
+  sides.mutual_cooperations,
+  sides.cooperations / nullif(sides.rounds, 0) AS cooperation_rate,
+  sides.first_move,
+  c_cc / nullif(n_cc, 0) AS p_c_cc,
+  c_cd / nullif(n_cd, 0) AS p_c_cd,
+  c_dc / nullif(n_dc, 0) AS p_c_dc,
+  c_dd / nullif(n_dd, 0) AS p_c_dd,
+  n_cc,
+  n_cd,
+  n_dc,
+  n_dd,
+  CASE
+    WHEN sides.rounds > 0 THEN first_defection IS NULL OR coalesce(first_defection > other_first_defection, FALSE)
+  END AS nice,
+  (c_cd + c_dd) / nullif(n_cd + n_dd, 0) AS forgiveness,
+  (n_cd - c_cd) / nullif(n_cd, 0) AS retaliation,
+  (n_cc + n_dc - c_cc - c_dc) / nullif(n_cc + n_dc, 0) AS exploitation
+FROM sides
+JOIN runs USING (run_id)
+ORDER BY runs.seed, sides.run_id, sides.agent
