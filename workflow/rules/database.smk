@@ -17,7 +17,7 @@ rule collect:
         "../envs/fishpool.yaml"
     threads: 2
     params:
-        tables=table_arguments(TABLES),
+        tables=sorted(table_arguments(TABLES)),  # the order of the config means something to figures only
         sql=[f"--sql={sql_file(metric)}" for metric in QUERIED],
     message:
         "collect all tables into {output}"

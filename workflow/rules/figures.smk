@@ -25,7 +25,7 @@ for question, (tables, game) in QUESTIONS.items():
             table_files(tables, game),
             script=source("scripts/draw.py"),
         output:
-            [f"{RESULTS}/figures/{question}.{ending}" for ending in FORMATS],
+            **{ending: f"{RESULTS}/figures/{question}.{ending}" for ending in FORMATS},
         log:
             f"{LOGS}/draw/{question}.log",
         conda:
@@ -36,5 +36,5 @@ for question, (tables, game) in QUESTIONS.items():
         message:
             f"draw {question}"
         shell:
-            'python {input.script:q} --question {params.question} --directory "$(dirname {output[0]:q})"'
+            'python {input.script:q} --question {params.question} --directory "$(dirname {output.svg:q})"'
             " {params.tables:q} 2>&1 | tee {log:q}"

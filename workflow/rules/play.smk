@@ -24,3 +24,9 @@ for game in GAMES:
             "play {wildcards.study}/{wildcards.condition}/{wildcards.shard}"
         shell:
             'python {input.script:q} --shard {params.shard:q} --directory "$(dirname {output.sums:q})" 2>&1 | tee {log:q}'
+
+
+# What every number traces back to: targets themselves, so that a deleted file is made again though its tables stand.
+RECORDS = [
+    shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in records.GAME_TABLES[shard.game]
+]
