@@ -7,6 +7,7 @@ The limit of 1000 tokens is that of section 2 of the paper (see `fishpool.games.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ TOKEN_LIMIT = 1000
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,8}|\S")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_CHECKOUT = Path(__file__).resolve().parents[1]
 _FIELDS = {"name", "family", "rule", "kind"}
 
 
@@ -27,6 +29,12 @@ def count_tokens(text: str) -> int:
     No model's own tokenizer: those differ from each other, and a limit should not depend on which one is installed.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def locate(path: str) -> Path:
+    """A file or folder that a config names: below the working directory, else below this checkout."""
+    here = Path(path)
+    return here if here.exists() or here.is_absolute() else Path(os.path.relpath(_CHECKOUT)) / here
 
 
 def read_documents(folder: Path) -> tuple[Document, ...]:

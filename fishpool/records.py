@@ -80,9 +80,18 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("flipped", "boolean", "whether noise turned the submitted choice into its opposite"),
         Column("payoff", "integer", "points of the round; empty if the round was not scored", False),
     ),
+    ("dictator", "turns"): (
+        Column("recipient", "string", "the strategy that the dictator (agent) decides about"),
+        Column("family", "string", "the dictator's family, from its document"),
+        Column("replicate", "integer", "which of the oracle's answers about this pair, counted from 1"),
+        Column("decision", "string", "SHARE or TAKE; empty if the oracle gave no readable answer", False),
+        Column("dictator_value", "number", "what the dictator receives; empty if undecided", False),
+        Column("recipient_value", "number", "what the recipient receives; empty if undecided", False),
+        Column("chosen", "boolean", "formal oracle: whether no finite regress decides it; empty for others", False),
+    ),
 }
 
-GAME_TABLES: dict[str, tuple[str, ...]] = {"prisoners_dilemma": ("runs", "turns")}
+GAME_TABLES: dict[str, tuple[str, ...]] = {"prisoners_dilemma": ("runs", "turns"), "dictator": ("runs", "turns")}
 
 
 def columns(game: str, table: str) -> tuple[Column, ...]:

@@ -18,7 +18,10 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from fishpool.documents import locate, read_documents
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
+from fishpool.oracles.decisions import decisions_file, published
+from fishpool.oracles.formal import resolve
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
 
@@ -47,10 +50,13 @@ class Condition:
     parameters: dict[str, Any] = field(hash=False)
     players: tuple[Player, ...]
     turn_timeout: float
+    files: tuple[str, ...] = ()  # what its play reads besides the sources: strategy documents, a decision file
 
     @property
     def runs_per_seed(self) -> int:
-        """Every unordered pair of players, self-play included."""
+        """Every unordered pair of players, self-play included; a dictator tournament is one run."""
+        if self.game == "dictator":
+            return 1
         return len(self.players) * (len(self.players) + 1) // 2
 
     @property
@@ -61,7 +67,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Study:
-    """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for games without it."""
+    """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for other games."""
 
     name: str
     game: str
@@ -70,6 +76,7 @@ class Study:
     conditions: tuple[Condition, ...]
     players: tuple[Player, ...]
     strategy_set: tuple[str, ...]
+    analysis: dict[str, Any] = field(default_factory=dict, hash=False)  # what the analysis varies, as JSON values
 
     def shards(self, condition: Condition) -> tuple[Shard, ...]:
         """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them."""
@@ -172,6 +179,8 @@ def _config(review: _Review) -> Config:
 
 def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Study:
     game = given["game"]
+    if game == "dictator":
+        return _dictator_study(name, given)
     kinds = _definition(f"{game}_parameters")["properties"]
     base = {key: kind["default"] for key, kind in kinds.items()} | given.get("base", {})
     players = tuple(_player(entry) for entry in given["players"])
@@ -190,6 +199,42 @@ def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Stu
         players=players,
         strategy_set=tuple(given.get("strategy_set", _definition(game)["properties"]["strategy_set"]["default"])),
     )
+
+
+def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
+    """One condition an oracle, each with one shard: nothing is drawn, so there is one seed."""
+    kinds = _definition("dictator")["properties"]
+    values = {key: given.get(key, kind.get("default")) for key, kind in kinds.items()}
+    own = {key: _exact(values[key], kinds[key]) for key in ("self_play", "endowment", "utility")}
+    folder = values["strategies"]
+    documents = [str(file) for file in sorted(locate(folder).glob("*.md"))]
+    conditions = []
+    for oracle, kind, file in _oracles(values["oracles"]):
+        parameters = {**own, "strategies": folder, "oracle": kind, "decisions": file}
+        files = (*documents, *([str(locate(file))] if file else []))
+        conditions.append(Condition(name, oracle, "dictator", parameters, (Player(oracle, kind),), 0.0, files))
+    analysis = {key: values[key] for key in ("betas", "starts", "draws")} | own
+    return Study(
+        name=name,
+        game="dictator",
+        seeds=(0,),
+        seeds_per_job=1,
+        conditions=tuple(conditions),
+        players=tuple(condition.players[0] for condition in conditions),
+        strategy_set=(),
+        analysis=analysis,
+    )
+
+
+def _oracles(entries: Iterable[Any]) -> list[tuple[str, str, str | None]]:
+    """(name, kind, decision file) of each oracle; `formal` gives its greatest and its least fixed point."""
+    oracles: list[tuple[str, str, str | None]] = []
+    for entry in entries:
+        if isinstance(entry, str):
+            oracles += [(name, name, None) for name in ([entry, "formal_least"] if entry == "formal" else [entry])]
+        else:
+            oracles.append((entry.get("name", Path(entry["decisions"]).stem), "decisions", entry["decisions"]))
+    return oracles
 
 
 def _player(entry: str | Mapping[str, str]) -> Player:
@@ -265,7 +310,47 @@ def _check_strategy(review: _Review, path: KeyPath) -> None:
         review.add(path, f"is {_show(name)}, which is no scripted player{_nearest(name, STRATEGIES)}")
 
 
-_CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma}
+def _check_dictator(review: _Review, study: KeyPath) -> None:
+    """The strategy documents, and whether each oracle can answer for all of them."""
+    folder = review.sound((*study, "strategies"))
+    if folder is None:
+        folder = _definition("dictator")["properties"]["strategies"]["default"]
+        if review.at((*study, "strategies")) is not None:
+            return
+    try:
+        documents = read_documents(locate(folder))
+    except ValueError as faults:
+        for fault in str(faults).splitlines():
+            source, _, says = fault.partition(": ")
+            review.add_file(source, says)
+        return
+    names = [document.name for document in documents]
+    seen: set[str] = set()
+    for path in review.items((*study, "oracles")):
+        entry = review.sound(path)
+        if entry is None:
+            continue
+        for name, kind, file in _oracles([entry]):
+            if name in seen:
+                review.add(path, f"is a second oracle named {name}; give it a name of its own")
+            elif not re.fullmatch(_definition("name")["pattern"], name):
+                review.add(path, f"needs a name: {_show(name)} cannot be one; add name: ..")
+            seen.add(name)
+            try:
+                if kind == "published":
+                    published(names)
+                elif kind == "formal":
+                    resolve(documents)
+                elif file is not None:
+                    decisions_file(locate(file), names)
+            except OSError as fault:
+                review.add(path, f"names the decision file {_show(file)}, which cannot be read: {fault.strerror}")
+            except ValueError as faults:
+                first, *more = str(faults).splitlines()
+                review.add(path, f"cannot be asked: {first}{f' (and {len(more)} more faults)' if more else ''}")
+
+
+_CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma, "dictator": _check_dictator}
 
 
 # ── The schema, and what it finds in sentences ───────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """The tables of the open-strategy dictator game: from the decisions of one tournament to everything the figures show.
 
 It only arranges what the other modules of this folder compute, one function a table; no file is read or written, and a
-missing decision is NULL in every table that would need it. The columns are described in `workflow/README.md`.
+missing decision is NULL in every table that would need it. Each function says what a row is.
 
 Every function takes the pools of a `dictator_decisions` frame and returns a frame with an explicit schema.
 """
@@ -9,7 +9,7 @@ Every function takes the pools of a `dictator_decisions` frame and returns a fra
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,12 @@ class Settings:
     draws: int = 200
     noise: tuple[float, ...] = (0.01, 0.03, 0.1)
     seed: int = 1
+
+    @staticmethod
+    def from_config(given: Mapping[str, Any]) -> Settings:
+        """The settings that a study's keys give; `self_play` is a matter of the decisions and passed over."""
+        values = {key: value for key, value in given.items() if key != "self_play"}
+        return Settings(**values | {"betas": tuple(sorted(map(float, values["betas"])))})
 
     @property
     def stakes(self) -> Stakes:
@@ -154,7 +160,7 @@ def read_pools(decisions: pl.DataFrame, settings: Settings) -> list[Pool]:
 
 
 def dictator_tables(pools: Sequence[Pool]) -> dict[str, pl.DataFrame]:
-    """All tables that one pool fills by itself, by name; `dictator_agreement` compares pools and is not among them."""
+    """All tables that one pool fills by itself, by name; `compare_oracles` is not among them."""
     tables = {
         table.__name__: table(pools)
         for table in (
@@ -731,44 +737,29 @@ def dictator_bloc(pools: Sequence[Pool]) -> pl.DataFrame:
 # ── What hangs on the oracle: agreement, flips, resampled decisions ──────────────────────────────────────────────
 
 
-def dictator_agreement(pools: Sequence[Pool]) -> pl.DataFrame:
-    """A row is a pair of oracles (each pair once) on one tournament: the cells both decided, and those alike.
+def compare_oracles(dictator_decisions: pl.DataFrame) -> pl.DataFrame:
+    """The table `dictator_agreement`: the first oracle of the frame against itself and each of the others.
 
-    An oracle beside itself has the mean share of its replicates' votes that its decisions have, over the cells with at
-    least two votes: 1 means that it never contradicted itself.
+    A row is a pair of oracles on one tournament: the cells both decided, and those they decided alike. An oracle beside
+    itself has the cells with at least two votes, those with unanimous votes, and as rate the mean share of votes that
+    the decision has: 1 means that it never contradicted itself.
     """
+    first, *others = read_pools(dictator_decisions, Settings())
     rows: list[dict[str, Any]] = []
-    everyone = list(pools)
-    for i, first in enumerate(everyone):
-        repeated = first.replicates >= 2
-        if repeated.any():
-            majority = np.maximum(first.share_votes, first.replicates - first.share_votes)[repeated]
-            rows.append(
-                {
-                    "tournament": first.tournament,
-                    "oracle_a": first.oracle,
-                    "oracle_b": first.oracle,
-                    "cells": int(repeated.sum()),
-                    "agree": int((majority == first.replicates[repeated]).sum()),
-                    "rate": float((majority / first.replicates[repeated]).mean()),
-                }
-            )
-        for second in everyone[i + 1 :]:
-            if first.tournament == second.tournament and set(first.strategies) == set(second.strategies):
-                order = [second.strategies.index(name) for name in first.strategies]
-                both = agreement(first.decisions, second.decisions[np.ix_(order, order)])
-                rows.append(
-                    {
-                        "tournament": first.tournament,
-                        "oracle_a": first.oracle,
-                        "oracle_b": second.oracle,
-                        "cells": both.cells,
-                        "agree": both.agree,
-                        "rate": _null(both.rate),
-                    }
-                )
-    schema = {"tournament": pl.String, "oracle_a": pl.String, "oracle_b": pl.String}
-    return pl.DataFrame(rows, schema | {"cells": pl.Int64, "agree": pl.Int64, "rate": pl.Float64})
+    repeated = first.replicates >= 2
+    if repeated.any():
+        votes = first.replicates[repeated]
+        majority = np.maximum(first.share_votes[repeated], votes - first.share_votes[repeated])
+        alike, rate = int((majority == votes).sum()), float((majority / votes).mean())
+        rows.append({"oracle_b": first.oracle, "cells": int(repeated.sum()), "agree": alike, "rate": rate})
+    for second in others:
+        order = [second.strategies.index(name) for name in first.strategies]
+        both = agreement(first.decisions, second.decisions[np.ix_(order, order)])
+        rows.append({"oracle_b": second.oracle, "cells": both.cells, "agree": both.agree, "rate": _null(both.rate)})
+    key = {"tournament": first.tournament, "oracle_a": first.oracle}
+    schema: dict[str, Any] = {"tournament": pl.String, "oracle_a": pl.String, "oracle_b": pl.String}
+    schema |= {"cells": pl.Int64, "agree": pl.Int64, "rate": pl.Float64}
+    return pl.DataFrame([key | row for row in rows], schema)
 
 
 def dictator_flips(pools: Sequence[Pool]) -> pl.DataFrame:

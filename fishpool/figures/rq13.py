@@ -83,7 +83,7 @@ def _trajectories(trajectories: pl.DataFrame, scores: pl.DataFrame) -> Any:
             continue  # the paper shows the mixture at the two higher pressures
         path = rows.filter((pl.col("model") == model) & (pl.col("beta") == beta) & (pl.col("start") == start))
         settled = path["ending"][0] == "converged"
-        last = path.filter(pl.col("distance") <= 0.01)["iteration"].min() if settled else 20
+        last = min(path.filter(pl.col("distance") <= 0.01)["iteration"]) if settled else 20
         path = path.filter(pl.col("iteration") <= last)
         ticks = list(range(0, last + 1, 1 + last // 8))
         name = "softmax" if model == "own_payoff" else "author types"

@@ -179,9 +179,9 @@ def _flips(flips: pl.DataFrame, decisions: pl.DataFrame, scores: pl.DataFrame, f
         orient="bottom", direction="horizontal", title=None, gradientLength=120, gradientThickness=6, tickCount=3
     )
     scale = (
-        alt.Scale(scheme="viridis", domain=[0, 1], reverse=True)
+        alt.Scale(scheme="purples", domain=[0, 1])
         if first
-        else alt.Scale(range=["#B2572B", "#FFFFFF", "#0072B2"], domain=[-1, 0, 1])
+        else alt.Scale(scheme="blueorange", domain=[-1, 1], domainMid=0)
     )
     tooltip = ["dictator:N", "recipient:N", "winner:N", "undominated_changes:Q", "distance:Q", "basin_change:Q"]
     known = cells.drop_nulls(field)
@@ -226,7 +226,7 @@ def _robustness(robustness: pl.DataFrame, scores: pl.DataFrame) -> Any:
     rows = robustness.with_columns(
         draw=pl.when(pl.col("scheme") == "votes")
         .then(pl.lit("votes"))
-        .otherwise(pl.format("noise {} %", (pl.col("rate") * 100).round(1)))
+        .otherwise(pl.format("noise {} %", (pl.col("rate") * 100).round(1).cast(pl.String).str.strip_suffix(".0")))
     )
     schemes = style.in_order(rows["draw"])
     names = strategies.ranked(scores)
@@ -246,13 +246,13 @@ def _robustness(robustness: pl.DataFrame, scores: pl.DataFrame) -> Any:
                 said += f" [{basin['basin_share_low']:.2f}, {basin['basin_share_high']:.2f}]"
         pair = [
             _points(
-                here, "rank", rows_by_name(i % 3 == 0), alt.Scale(domain=[1, max(len(names), 2)]), "rank", scores, 66
+                here, "rank", rows_by_name(i % 4 == 0), alt.Scale(domain=[1, max(len(names), 2)]), "rank", scores, 54
             ),
-            _points(here, "frequency", rows_by_name(False), alt.Scale(domain=[0, 1]), "frequency", scores, 66),
+            _points(here, "frequency", rows_by_name(False), alt.Scale(domain=[0, 1]), "frequency", scores, 54),
         ]
-        settled = f"settles in {basin['converged']:.0%}, {said}"
-        panels.append(alt.hconcat(*pair, spacing=6, title=strategies.heading([scheme, settled])))
-    rows_of = [alt.hconcat(*panels[i : i + 3], spacing=14) for i in range(0, len(panels), 3)]
+        settled = f"settles in {basin['converged']:.0%}"
+        panels.append(alt.hconcat(*pair, spacing=8, title=strategies.heading([scheme, settled, said])))
+    rows_of = [alt.hconcat(*panels[i : i + 4], spacing=14) for i in range(0, len(panels), 4)]
     return alt.vconcat(*rows_of, spacing=12).properties(
         title=strategies.part(
             "d  Ranking and equilibrium under resampled decisions",

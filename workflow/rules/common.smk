@@ -123,7 +123,7 @@ def sql_file(metric):
 
 def tables_of(game):
     """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
-    metrics = {**QUERIED, **SOLVED}
+    metrics = {**QUERIED, **SOLVED, **ANALYSED}
     return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
 
 

@@ -9,13 +9,35 @@ QUERIED = {
     "pd_ranking": (["pd_individual", "pd_strengths"], "prisoners_dilemma"),
     "pd_rounds": (["turns", "pd_individual"], "prisoners_dilemma"),
     "pd_profiles": (["pd_individual"], "prisoners_dilemma"),
+    "dictator_decisions": (["turns", "runs"], "dictator"),
 }
 # metric in Python -> (module and function of fishpool.analysis, the tables it reads, the game it belongs to)
 SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
     # "pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
 }
-TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED]
+# several metrics in Python from one job, because they share what is costly -> the game they belong to (rules/GAME.smk)
+ANALYSED = {
+    table: ("dictator",)
+    for table in [
+        "dictator_payoffs",
+        "dictator_scores",
+        "dictator_pool",
+        "dictator_dominance",
+        "dictator_equilibria",
+        "dictator_trajectories",
+        "dictator_basins",
+        "dictator_boundary",
+        "dictator_sensitivity",
+        "dictator_type_masses",
+        "dictator_bloc",
+        "dictator_flips",
+        "dictator_draws",
+        "dictator_robustness",
+        "dictator_agreement",
+    ]
+}
+TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED, *ANALYSED]
 
 
 for metric, (tables, game) in QUERIED.items():
