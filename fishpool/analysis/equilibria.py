@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-TOLERANCE = 1e-9
-"""A run has settled when no frequency changes by more than this in one application of the response."""
 
 SAME_POINT = 1e-4
 """Ends of runs closer than this in every frequency are one fixed point."""
@@ -39,6 +37,11 @@ class Dynamics(StrEnum):
     def step(self) -> float:
         """a in f <- (1 - a) f + a response(f)."""
         return 1.0 if self is Dynamics.PLAIN else 0.02
+
+    @property
+    def tolerance(self) -> float:
+        """A run has settled when no frequency changes by more than this in one application of the response."""
+        return 1e-9 if self is Dynamics.PLAIN else 1e-7
 
     @property
     def limit(self) -> int:
@@ -71,19 +74,24 @@ class LogitResponse:
     def size(self) -> int:
         return len(self.pinned)
 
+    @cached_property
+    def _scaled(self) -> Array:
+        return self.beta * self.utilities
+
     def __call__(self, fields: Array) -> Array:
         """The field that authors who believe in `fields` choose; shape (starts, strategies) in and out."""
         return self.columns(np.asarray(fields, np.float64).T).T
 
     def columns(self, fields: Array) -> Array:
         """The same with turned axes, (strategies, starts)."""
-        answer = None
-        for utility, mass in zip(self.utilities, self.masses, strict=True):
-            choice = _softmax(self.beta * (utility @ fields))
-            choice *= mass
-            answer = choice if answer is None else answer + choice
-        assert answer is not None
-        return answer + self.pinned[:, None] if self.pinned.any() else answer
+        answer = _softmax(self._scaled[0] @ fields)
+        if len(self.masses) == 1 and self.masses[0] == 1:
+            return answer
+        answer *= self.masses[0]
+        for utility, mass in zip(self._scaled[1:], self.masses[1:], strict=True):
+            answer += mass * _softmax(utility @ fields)
+        answer += self.pinned[:, None]
+        return answer
 
     def jacobian(self, fields: Array) -> Array:
         """Derivative of the response, shape (starts, strategies, strategies)."""
@@ -136,11 +144,12 @@ class Runs:
 
 
 def iterate(
-    response: LogitResponse, starts: Any, dynamics: Dynamics = Dynamics.PLAIN, *, tolerance: float = TOLERANCE
+    response: LogitResponse, starts: Any, dynamics: Dynamics = Dynamics.PLAIN, *, tolerance: float | None = None
 ) -> Runs:
     """Follow every start until it settles, cycles or reaches the limit; `starts` has shape (starts, strategies).
 
-    All starts move together; those that have ended are taken out every few iterations.
+    `tolerance` is that of the dynamics unless given. All starts move together; those that have ended are taken out
+    every few iterations.
     """
     fields = np.array(starts, np.float64, ndmin=2).T.copy()  # shape (strategies, starts)
     total = fields.shape[1]
@@ -148,12 +157,12 @@ def iterate(
     endings, iterations = np.empty(total, object), np.full(total, dynamics.limit)
     endings.fill(Ending.RUNNING)  # np.full would make plain text of it
     moving = np.arange(total)
-    step, check, before = dynamics.step, 4, fields
+    tolerance = dynamics.tolerance if tolerance is None else tolerance
+    step, check, before = dynamics.step, 4 if dynamics is Dynamics.PLAIN else 20, fields
     for iteration in range(1, dynamics.limit + 1):
         following = response.columns(fields)
-        change = following - fields
         if iteration % check == 0:  # the limits are multiples of it
-            residual = np.abs(change).max(axis=0)
+            residual = np.abs(following - fields).max(axis=0)
             settled = residual < tolerance
             cycling = np.zeros_like(settled)
             if dynamics is Dynamics.PLAIN:
@@ -168,19 +177,17 @@ def iterate(
                 endings[moving[settled]] = Ending.CONVERGED
                 iterations[index] = iteration
                 keep = ~ended
-                moving, fields, following, change = moving[keep], fields[:, keep], following[:, keep], change[:, keep]
+                moving, fields, following = moving[keep], fields[:, keep], following[:, keep]
                 if not len(moving):
                     break
         before = fields
-        fields = following if step == 1 else fields + step * change
+        fields = following if step == 1 else fields + step * (following - fields)
     return Runs(points.T, residuals, endings, iterations)
 
 
-def trajectory(
-    response: LogitResponse, start: Any, dynamics: Dynamics = Dynamics.PLAIN, *, tolerance: float = TOLERANCE
-) -> tuple[Array, Ending]:
+def trajectory(response: LogitResponse, start: Any, dynamics: Dynamics = Dynamics.PLAIN) -> tuple[Array, Ending]:
     """One start and every iterate after it, shape (iterations + 1, strategies), and how it ended."""
-    ending = iterate(response, start, dynamics, tolerance=tolerance)
+    ending = iterate(response, start, dynamics)
     field = np.array(start, np.float64, ndmin=2)
     path = [field[0]]
     for _ in range(int(ending.iterations[0])):

@@ -44,7 +44,7 @@ def sweep(decisions: Any, beta: float, sigmas: Any, dynamics: Dynamics, starts: 
     steps = []
     for sigma in sigmas:
         response = own_payoff(payoff_matrix(decisions, normalised_stakes(float(sigma))), beta)
-        runs = iterate(response, everyone, dynamics, tolerance=1e-7)
+        runs = iterate(response, everyone, dynamics)
         settled = bool(runs.converged[0])
         field = runs.points[0] if settled else np.full(starts.shape[1], np.nan)
         reached = (nearest_point(field[None], runs.points[1:], within=1e-3) == 0) & runs.converged[1:]

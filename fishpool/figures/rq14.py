@@ -246,7 +246,13 @@ def _robustness(robustness: pl.DataFrame, scores: pl.DataFrame) -> Any:
                 said += f" [{basin['basin_share_low']:.2f}, {basin['basin_share_high']:.2f}]"
         pair = [
             _points(
-                here, "rank", rows_by_name(i % 4 == 0), alt.Scale(domain=[1, max(len(names), 2)]), "rank", scores, 54
+                here,
+                "rank",
+                rows_by_name(i % 4 == 0),
+                alt.Scale(domain=[0.5, len(names) + 0.5], nice=False),
+                "rank",
+                scores,
+                54,
             ),
             _points(here, "frequency", rows_by_name(False), alt.Scale(domain=[0, 1]), "frequency", scores, 54),
         ]
