@@ -42,7 +42,9 @@ def chart(pd_matchups: pl.DataFrame, pd_ranking: pl.DataFrame, pd_rounds: pl.Dat
         points = f"points a match of {length} round{'s'[: length > 1]}" if length else "points a match"
         panels = _panels(pd_matchups.filter(here), pd_ranking.filter(here), points, domains)
         rows.append(
-            alt.hconcat(*panels, spacing=9, title=_heading(f"{study}: {condition}")).resolve_scale(color="independent")
+            alt.hconcat(*panels, spacing=9, title=style.heading(f"{study}: {condition}")).resolve_scale(
+                color="independent"
+            )
         )
     figure = alt.vconcat(*rows, spacing=22).resolve_scale(color="independent")
     notes = [
@@ -54,7 +56,7 @@ def chart(pd_matchups: pl.DataFrame, pd_ranking: pl.DataFrame, pd_rounds: pl.Dat
         "n/a: no finite estimate.",
     ]
     if _cells_missing(pd_matchups):
-        notes.append("Grey cells: no scored round.")
+        notes.append("Empty cells: no scored round.")
     return style.page(figure, QUESTION, notes, " ".join(_description(pd_matchups, pd_ranking)))
 
 
@@ -141,7 +143,7 @@ def _heatmap(
         label = alt.condition(f"datum.{field} > {middle!r}", alt.value(above), alt.value(below))
         text = alt.Chart(cells).mark_text(fontSize=style.SMALL)
         layers.append(text.encode(x=x, y=y, text=alt.Text(field, type="quantitative", format=number), color=label))
-    return alt.layer(*layers, width=size, height=size, view=alt.ViewBackground(fill=style.ABSENT))
+    return alt.layer(*layers, width=size, height=size)
 
 
 def _intervals(
@@ -155,7 +157,8 @@ def _intervals(
 ) -> Any:
     """Points with their intervals; n/a where there is no estimate."""
     low, high = f"{prefix}_low", f"{prefix}_high"
-    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False)
+    labels = ranking[field].count() > 0
+    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False, labels=labels)
     scale = alt.Scale(domain=domains[field], zero=False, nice=False, padding=4)
     x = alt.X(field, type="quantitative", scale=scale, axis=axis)
     tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("matches", type="quantitative", format=",")]
@@ -187,10 +190,6 @@ def _gradient(title: str, size: int, values: list[float] | None = None) -> alt.L
         titlePadding=3,
         offset=4,
     )
-
-
-def _heading(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text, anchor="start", fontSize=10.5, fontWeight="bold", offset=6)
 
 
 def _cells_missing(matchups: pl.DataFrame) -> bool:

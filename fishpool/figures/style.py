@@ -6,7 +6,8 @@ and Ito, "Color Universal Design" (2008), in an order that alternates light and 
 blue) grow darker or lighter throughout, so that they survive greyscale.
 
 Text that comes from a study (players, conditions) reaches a chart only as data, as a title or as a scale's domain. Vega
-takes all three literally; a sort order, a filter or a label expression would be compiled into an expression instead.
+takes these literally; a filter or a label expression would be evaluated. (Of a domain of colours Vega-Lite makes an
+expression too, in which each value is a quoted literal.)
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ INK = "#222222"
 FAINT = "#6b6b6b"
 GRID = "#e4e4e4"
 SHADE = "#f1f1f1"
-ABSENT = "#d9d9d9"
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 _SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down")
@@ -76,11 +76,14 @@ def page(chart: Any, question: str, notes: Iterable[str], description: str) -> A
         "titleColor": INK,
         "labelLimit": 0,
         "titleLimit": 0,
+        "symbolOpacity": 1,
+        "symbolSize": 25,
     }
     return chart.properties(title=title, description=description).configure(
         font=FONT,
         background="white",
         padding=8,
+        lineBreak="\n",
         axis=axis,
         legend=legend,
         mark={"aria": False},  # the description speaks for the figure; one label a mark triples the file
@@ -122,20 +125,68 @@ def wrapped(name: str, pixels: float) -> list[str]:
     return [name[start : start + length] for start in range(0, len(name), length)] or [name]
 
 
-def panel_title(lines: list[str]) -> alt.TitleParams:
-    """The name of a small panel, above its left end."""
-    return alt.TitleParams(lines, anchor="start", fontSize=SMALL, fontWeight="normal", offset=3, lineHeight=10)
+def panel_names() -> alt.Header:
+    """The names of small panels, each above its left end; `\\n` starts a new line."""
+    return alt.Header(
+        title=None,
+        labelAnchor="start",
+        labelFontSize=SMALL,
+        labelColor=INK,
+        labelPadding=3,
+        labelLineHeight=10,
+        labelLimit=0,
+    )
 
 
-def conditions(names: Sequence[str], field: str = "condition") -> dict[str, Any]:
-    """Encodings of a condition: `color` for all marks, `shape` for points, `dash` for lines."""
-    legend = alt.Legend(orient="top", direction="horizontal", title=field, titleOrient="left", columns=6)
+def heading(text: str, axis: str | None = None) -> alt.TitleParams:
+    """The name of a study, or of one of its conditions; below it what an axis shows that all panels share."""
+    return alt.TitleParams(
+        text,
+        subtitle=axis if axis else alt.Undefined,
+        anchor="start",
+        fontSize=10.5,
+        fontWeight="bold",
+        subtitleFontSize=SMALL,
+        subtitlePadding=2,
+        offset=6,
+    )
 
-    def scale(values: Sequence[Any]) -> alt.Scale:
-        return alt.Scale(domain=list(names), range=[values[i % len(values)] for i in range(len(names))])
 
+def part(text: str) -> alt.TitleParams:
+    """The name of a part of a figure."""
+    return alt.TitleParams(
+        text, anchor="start", frame="group", fontSize=BODY, fontWeight="normal", fontStyle="italic", offset=6
+    )
+
+
+def conditions(names: Sequence[str], hollow: str | None = None) -> dict[str, Any]:
+    """How conditions are told apart: `color` for all marks, `shape` for points, `dash` for lines.
+
+    The first two encode the field `condition`, the last its place in `names`, the field `line`: a dash of `condition`
+    would fray the symbols of the legend. With `hollow`, a value that is no condition, also `fill` for the field
+    `filling`: a point is filled with its condition's colour, or hollow where `filling` has that value; the legend says
+    so.
+    """
+    legend = alt.Legend(
+        title="condition",
+        orient="top",
+        direction="horizontal",
+        titleOrient="left",
+        columns=6,
+        offset=4,
+        symbolStrokeWidth=1.2,
+    )
+    extra = [hollow] if hollow else []
+
+    def channel(kind: Any, field: str, values: Sequence[Any], last: Any) -> Any:
+        steps = [values[i % len(values)] for i in range(len(names))]
+        scale = alt.Scale(domain=[*names, *extra], range=[*steps, last][: len(names) + len(extra)])
+        return kind(field, type="nominal", scale=scale, legend=legend)
+
+    dashes = alt.Scale(domain=list(range(len(names))), range=[_DASHES[i % len(_DASHES)] for i in range(len(names))])
     return {
-        "color": alt.Color(field, type="nominal", scale=scale(_COLOURS), legend=legend),
-        "shape": alt.Shape(field, type="nominal", scale=scale(_SHAPES), legend=legend),
-        "dash": alt.StrokeDash(field, type="nominal", scale=scale(_DASHES), legend=legend),
+        "color": channel(alt.Color, "condition", _COLOURS, INK),
+        "fill": channel(alt.Fill, "filling", _COLOURS, "white"),
+        "shape": channel(alt.Shape, "condition", _SHAPES, "circle"),
+        "dash": alt.StrokeDash("line", type="nominal", scale=dashes, legend=None),
     }

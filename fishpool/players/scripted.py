@@ -103,7 +103,7 @@ def prescribe(strategy: Strategy, own: np.ndarray, other: np.ndarray) -> np.ndar
 
     if strategy.stochastic:
         raise ValueError(f"{strategy.name} draws lots, so it prescribes no single choice; use a deterministic strategy")
-    history = History(own, other, len(own), luck=_no_luck)
+    history = History(own, other, len(own), luck=no_luck)
     prescribed = np.empty_like(own)
     for resolved in range(len(own)):
         history.resolved = resolved
@@ -111,7 +111,8 @@ def prescribe(strategy: Strategy, own: np.ndarray, other: np.ndarray) -> np.ndar
     return prescribed
 
 
-def _no_luck(resolved: int) -> np.ndarray:
+def no_luck(resolved: int) -> np.ndarray:
+    """The luck of deterministic strategies."""
     raise ValueError("a strategy that is declared deterministic asked for a random draw")
 
 
@@ -240,9 +241,8 @@ def tester(seen: History) -> np.ndarray:
     if seen.opening:
         return seen.always(False)
     untried = seen.always(True) if seen.resolved in (1, 2) else ~seen.mine()
-    defections = seen.defections
-    apology = (defections == 1) & ~seen.theirs()
-    return ((defections == 0) & untried) | apology | ((defections > 0) & seen.theirs())
+    defections = seen.defections  # after the first, C either way: as the apology, or since the opponent went back to C
+    return ((defections == 0) & untried) | (defections == 1) | ((defections > 0) & seen.theirs())
 
 
 @_strategy("Appeaser")

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fishpool import __version__, records
 from fishpool.games import prisoners_dilemma as rules
 from fishpool.games.prisoners_dilemma import Choice, Match, Move, Parameters
-from fishpool.players.scripted import STRATEGIES, History, Strategy
+from fishpool.players.scripted import STRATEGIES, History, Strategy, no_luck
 from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
 from fishpool.seeds import draw, name_key, uniforms
@@ -34,8 +34,7 @@ GAME = "prisoners_dilemma"
 _MATCHES_AT_ONCE = 10_000  # bounds the memory of a job whatever the size of its shard
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(NamedTuple):
     """One match to be played: two players in seat order and the seed of its draws."""
 
     seed: int
@@ -117,28 +116,30 @@ def play_in_columns(
     all its sides, which lie next to each other.
     """
     rounds, matches = parameters.rounds, len(batch)
-    pairs = {players: i for i, players in enumerate(dict.fromkeys(pairing.players for pairing in batch))}
-    pair = np.array([pairs[pairing.players] for pairing in batch], np.int64)
-    kinds = list(dict.fromkeys(strategies[name] for players in pairs for name in players))
-    kind = np.array([[kinds.index(strategies[name]) for name in players] for players in pairs], np.int64)[pair].ravel()
+    pairs: dict[tuple[str, str], int] = {}
+    pair = np.array([pairs.setdefault(pairing.players, len(pairs)) for pairing in batch], np.int64)
+    kinds: dict[Strategy, int] = {}
+    of_pairs = [[kinds.setdefault(strategies[name], len(kinds)) for name in players] for players in pairs]
+    kind = np.array(of_pairs, np.int64)[pair].ravel()
     order = np.argsort(kind, kind="stable")  # which side (2 * match + seat) stands where
     place = np.empty_like(order)  # where a side stands
     place[order] = np.arange(len(order))
     partner = place[order ^ 1]
     seeds = np.array([pairing.seed for pairing in batch], np.uint64).repeat(2)[order]
 
-    def draws(stream: str, sides: slice) -> np.ndarray:
-        keys = np.array([[name_key(stream, *players, seat) for seat in (0, 1)] for players in pairs], np.uint64)
-        return uniforms(seeds[sides], keys[pair].ravel()[order[sides]], np.arange(rounds)[:, None])
+    def keys(stream: str) -> np.ndarray:  # of each side, as they stand
+        by_pair = [[name_key(stream, *players, seat) for seat in (0, 1)] for players in pairs]
+        return np.array(by_pair, np.uint64)[pair].ravel()[order]
 
+    policy, steps = keys("policy"), np.arange(rounds)[:, None]
     submitted = np.empty((rounds, 2 * matches), bool)
-    flips = draws("noise", slice(None)) < parameters.noise if parameters.noise else None
+    flips = uniforms(seeds, keys("noise"), steps) < parameters.noise if parameters.noise else None
     done = submitted if flips is None else np.empty_like(submitted)
     other = np.empty_like(submitted)
     askable = []
     bounds = np.searchsorted(kind[order], np.arange(len(kinds) + 1))
     for strategy, sides in zip(kinds, map(slice, bounds[:-1], bounds[1:]), strict=True):
-        luck = draws("policy", sides).__getitem__ if strategy.stochastic else _no_luck
+        luck = uniforms(seeds[sides], policy[sides], steps).__getitem__ if strategy.stochastic else no_luck
         askable.append((strategy, sides, History(done[:, sides], other[:, sides], rounds, luck)))
     for resolved in range(rounds):
         for strategy, sides, history in askable:
@@ -152,10 +153,6 @@ def play_in_columns(
         np.take(done[resolved], partner, out=other[resolved])
     shape = (rounds, matches, 2)
     return done[:, place].reshape(shape), submitted[:, place].reshape(shape)
-
-
-def _no_luck(resolved: int) -> np.ndarray:
-    raise ValueError("a strategy that is declared deterministic asked for a random draw")
 
 
 # ── Through the referee ──────────────────────────────────────────────────────────────────────────────────────────

@@ -1,10 +1,14 @@
 """Small tables of the shape that the pipeline makes, with made-up numbers, for tests of the figures."""
 
+from xml.etree import ElementTree
+
 import polars as pl
+
+from fishpool.figures import files
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
-    "datum['player'] \\ \"quoted\" ${1+1} &amp; parent.x",
+    "datum['player']\\\"quoted\"${1+1}&amp;parent.x",
     "x" * 64,
 ]
 
@@ -78,27 +82,67 @@ def rounds(players, condition="plain", study="study", intervals=True, last=4):
     )
 
 
-def texts(svg):
-    """All text elements of an SVG, as a reader would see them."""
-    from xml.etree import ElementTree
+def profiles(players, condition="plain", study="study", intervals=True):
+    return pl.DataFrame(
+        [
+            {
+                "study": study,
+                "condition": condition,
+                "player": player,
+                "state": state,
+                "n": n,
+                "cooperation_rate": 0.25 if n else None,
+                "low": 0.1 if intervals and n > 1 else None,
+                "high": 0.4 if intervals and n > 1 else None,
+            }
+            for player in players
+            for state, n in {"opening": 8, "CC": 1234, "CD": 0, "DC": 17, "DD": 1}.items()
+        ],
+        schema_overrides={"low": pl.Float64, "high": pl.Float64},
+    )
 
+
+def shares(players, condition="plain", study="study", intervals=True):
+    return pl.DataFrame(
+        [
+            {
+                "study": study,
+                "condition": condition,
+                "player": player,
+                "strategy": strategy,
+                "share": 0.25,
+                "low": 0.1 if intervals and identifiable else None,
+                "high": 0.4 if intervals and identifiable else None,
+                "identifiable": identifiable,
+            }
+            for player in players
+            for strategy, identifiable in {"Stay": True, "Leave": True, "Either": False, "Or": False}.items()
+        ],
+        schema_overrides={"low": pl.Float64, "high": pl.Float64},
+    )
+
+
+def texts(chart):
+    """All text elements of a chart's SVG, as a reader would see them; lines of one name are joined."""
+    svg = files._svg(chart)
     return [
         "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     ]
 
 
 def marks(chart, kind, field=None):
-    """The rows behind each mark of a kind (of those that show `field`, if given), in the order of drawing."""
+    """The rows behind each mark of a kind (of those that show `field`, if given) in a chart or its dictionary."""
     return [
         rows
-        for mark, encoding, rows in _marks(chart.to_dict())
+        for mark, encoding, rows in _marks(chart if isinstance(chart, dict) else chart.to_dict())
         if mark["type"] == kind and (field is None or any(channel.get("field") == field for channel in encoding))
     ]
 
 
 def _marks(spec):
-    for key in ("layer", "hconcat", "vconcat", "concat"):
-        for part in spec.get(key, []):
+    for key in ("layer", "hconcat", "vconcat", "spec"):
+        parts = spec.get(key, [])
+        for part in parts if isinstance(parts, list) else [parts]:
             yield from _marks({"datasets": spec["datasets"], "data": spec.get("data"), **part})
     if "mark" in spec:
         encoding = [channel for name, channel in spec["encoding"].items() if name != "tooltip"]

@@ -238,7 +238,7 @@ def test_win_stay_lose_shift_and_appeaser_are_one_function_of_the_history(match)
     ).all()
 
 
-@pytest.mark.parametrize("pair", combinations(DETERMINISTIC, 2), ids=lambda pair: "-".join(s.name for s in pair))
+@pytest.mark.parametrize("pair", list(combinations(DETERMINISTIC, 2)), ids=lambda pair: "-".join(s.name for s in pair))
 def test_no_other_two_deterministic_players_are_the_same(pair):
     own, other = np.random.default_rng(1).random((2, 20, 500)) < 0.5
     first, second = (prescribe(strategy, own, other) for strategy in pair)

@@ -1,0 +1,144 @@
+"""A full run makes every table and figure under its strict schema, in any place, with the same bytes every time."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+import yaml
+from workflow_checkout import CONFIG, contents
+
+from fishpool import records
+
+pytestmark = pytest.mark.workflow
+
+CONDITIONS = {"plain", "noisy"}
+# Tables that every run of the prisoner's dilemma makes, with columns that users rely on.
+TABLES = {
+    "runs": "run_id study game condition seed ending end_reason rounds winner parameters fishpool_version",
+    "turns": "run_id round phase agent player action status fallback attempts choice payoff",
+    "validity": "study condition player turns moved repaired invalid timeout infrastructure validity_rate",
+    "pd_individual": "run_id study condition seed agent player opponent score opponent_score outcome rounds"
+    " cooperation_rate first_move p_c_cc p_c_cd p_c_dc p_c_dd n_cc n_cd n_dc n_dd nice forgiveness retaliation"
+    " exploitation",
+    "pd_matchups": "study condition player opponent matches mean_score score_low score_high cooperation_rate"
+    " mutual_cooperation_rate",
+    "pd_ranking": "study condition player matches mean_score score_low score_high rank rank_low rank_high strength",
+    "pd_rounds": "study condition player round matches cooperation_rate low high",
+    "pd_strategy_shares": "study condition player strategy share low high identifiable",
+}
+QUESTIONS = ["rq09", "rq10", "rq11"]
+
+
+def made(names, checkout):
+    """Those that the workflow makes: all but what is commented out in its rules until it is finished."""
+    rules = "".join(file.read_text() for file in checkout.root.glob("workflow/rules/*.smk"))
+    return [name for name in names if not re.search(rf'^ *# "{name}":', rules, re.MULTILINE)]
+
+
+def test_a_full_run_makes_every_file_and_a_second_one_nothing(finished):
+    files = {file.relative_to(finished.results).as_posix() for file in finished.results.rglob("*") if file.is_file()}
+    for condition in CONDITIONS:
+        for shard in ("seeds-0", "seeds-2"):
+            assert {f"jsonl/tiny/{condition}/{shard}/{table}.jsonl" for table in ("runs", "turns")} <= files
+        assert {f"parquet/{table}/tiny/{condition}.parquet" for table in made(TABLES, finished)} <= files
+    figures = {f"figures/{name}.{ending}" for name in made(QUESTIONS, finished) for ending in ("svg", "png", "html")}
+    assert figures | {"fishpool.duckdb"} <= files
+    assert not [file for file in files if file.endswith(".part")]
+    assert finished.snakemake("-n").had_nothing_to_do
+
+
+def test_every_table_has_its_schema(finished):
+    folder = finished.results / "parquet"
+    for table, columns in TABLES.items():
+        for file in folder.glob(f"{table}/tiny/*.parquet"):
+            schema = pl.read_parquet_schema(file)
+            assert set(columns.split()) <= schema.keys(), file
+            assert pl.Null not in schema.values(), file
+            if table in ("runs", "turns"):
+                assert schema == records.schema("prisoners_dilemma", table)
+    for table in {file.parts[-3] for file in folder.rglob("*.parquet")}:
+        schemas = [pl.read_parquet_schema(file) for file in folder.glob(f"{table}/tiny/*.parquet")]
+        assert len(schemas) == 2, table
+        assert schemas[0] == schemas[1], table
+
+
+def test_the_database_holds_the_rows_of_every_table(finished):
+    folder = finished.results / "parquet"
+    tables = {file.parts[-3] for file in folder.rglob("*.parquet")}
+    assert {name for (name,) in finished.ask("SELECT table_name FROM duckdb_tables()")} == tables
+    for table in tables:
+        parquet = duckdb.read_parquet(f"{folder}/{table}/tiny/*.parquet")
+        assert sorted(map(repr, finished.ask(f'FROM "{table}"'))) == sorted(map(repr, parquet.fetchall())), table
+    seeds, pairs, rounds = 4, 6, 20
+    assert finished.ask("SELECT count(*) FROM runs") == [(2 * seeds * pairs,)]
+    assert finished.ask("SELECT count(*) FROM turns") == [(2 * seeds * pairs * 2 * rounds,)]
+
+
+def test_another_place_order_and_hash_seed_give_the_same_bytes(fresh, finished, tmp_path):
+    """`results` moves the whole tree, also to an absolute path with a space in it; `only` may be a list."""
+    results = tmp_path / "other results"
+    config = ("only=[tiny]", f"results={results}")
+    before = {file for file in fresh.root.rglob("*") if "__pycache__" not in file.parts}
+    fresh.environment.update(PYTHONHASHSEED="7")
+    outcome = fresh.snakemake("--cores", "1", config=config)
+    assert outcome.code == 0, outcome.text
+    assert contents(results) == contents(finished.results)
+    made = {file for file in fresh.root.rglob("*") if not {"__pycache__", ".snakemake"} & set(file.parts)} - before
+    assert not made, "something was written outside the results folder"
+    assert fresh.snakemake("-n", config=config).had_nothing_to_do
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "sentence"),
+    [
+        (("only=tinny",), None, r"--config: only is 'tinny', which is no study.*did you mean tiny\?"),
+        (("only=tiny",), {"players": ["TitForTwat", "Defector"]}, r"tiny\.yaml: .*'TitForTwat', which is no scripted"),
+        (("only=tiny",), {"seeds": -1}, r"tiny\.yaml: studies.tiny.seeds is -1; expected a whole number"),
+    ],
+    ids=["unknown study", "unknown player", "impossible seeds"],
+)
+def test_a_wrong_config_starts_nothing(fresh, config, change, sentence):
+    fresh.configure(lambda study: study.update(change or {}))
+    outcome = fresh.snakemake(config=config)
+    assert outcome.code != 0
+    assert len(re.findall(sentence, outcome.text)) == 1, outcome.text
+    assert "Traceback" not in outcome.text
+    assert not outcome.jobs
+    assert not fresh.results.exists()
+
+
+def test_a_player_that_raises_makes_its_matches_void_and_the_rest_goes_on(fresh):
+    fresh.append(
+        "fishpool/players/scripted.py",
+        """
+
+@_strategy("Moody")
+def moody(seen: History) -> np.ndarray:
+    if seen.resolved >= 3 and not seen.theirs_in(3).all():
+        raise RuntimeError("no more of this")
+    return seen.always(True)
+""",
+    )
+    fresh.configure(lambda study: study.update(players=["Cooperator", "Defector", "Moody"]))
+    outcome = fresh.snakemake()
+    assert outcome.code == 0, outcome.text
+    plain = "FROM runs WHERE condition = 'plain'"
+    void = fresh.ask(f"SELECT DISTINCT agents, rounds, end_reason {plain} AND ending = 'void'")
+    assert len(void) == 1
+    assert void[0][:2] == ('{"agent_1": "Defector", "agent_2": "Moody"}', 3)
+    assert "RuntimeError" in void[0][2]
+    assert "no more of this" in void[0][2]
+    assert fresh.ask(f"SELECT count(*) FILTER (ending = 'void'), count(*) FILTER (ending = 'completed') {plain}") == [
+        (4, 20)
+    ]
+    players = "SELECT player, infrastructure FROM validity WHERE condition = 'plain' ORDER BY player"
+    assert fresh.ask(players) == [("Cooperator", 0), ("Defector", 0), ("Moody", 4)]
+    assert fresh.ask("SELECT count(*) FROM pd_individual WHERE outcome = 'void' AND condition = 'plain'") == [(8,)]
+
+
+def test_the_small_study_is_what_these_tests_take_it_for():
+    config = yaml.safe_load((Path(__file__).parents[2] / CONFIG).read_text())
+    study = config["studies"]["tiny"]
+    assert (study["seeds"], study["seeds_per_job"], set(study["conditions"])) == (4, 2, CONDITIONS)
