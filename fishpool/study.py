@@ -317,6 +317,11 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
         folder = _definition("dictator")["properties"]["strategies"]["default"]
         if review.at((*study, "strategies")) is not None:
             return
+    if not any(locate(folder).glob("*.md")):
+        review.add(
+            (*study, "strategies"), f"is {_show(folder)}, where no strategy document (*.md) is; add one a strategy"
+        )
+        return
     try:
         documents = read_documents(locate(folder))
     except ValueError as faults:

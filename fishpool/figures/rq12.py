@@ -120,7 +120,7 @@ def _decisions(decisions: pl.DataFrame, order: list[str]) -> Any:
         *layers,
         width=_MATRIX,
         height=_MATRIX,
-        view=alt.ViewBackground(fill=style.ABSENT),
+        view=alt.ViewBackground(fill=strategies.ABSENT),
         title=strategies.heading(["decision of the row about the column"]),
     )
 
@@ -148,7 +148,7 @@ def _payoffs(payoffs: pl.DataFrame, order: list[str]) -> Any:
         rectangles.encode(x=x, y=y, color=colour, tooltip=tooltip),
         width=_MATRIX,
         height=_MATRIX,
-        view=alt.ViewBackground(fill=style.ABSENT),
+        view=alt.ViewBackground(fill=strategies.ABSENT),
         title=strategies.heading(["payoff of the row against the column"]),
     )
 

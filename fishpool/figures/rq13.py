@@ -138,7 +138,7 @@ def _basins(basins: pl.DataFrame, boundaries: pl.DataFrame, equilibria: pl.DataF
         "reached",
         type="nominal",
         scale=alt.Scale(
-            domain=names, range=[_BASINS[i % 6] if n != "none" else style.ABSENT for i, n in enumerate(names)]
+            domain=names, range=[_BASINS[i % 6] if n != "none" else strategies.ABSENT for i, n in enumerate(names)]
         ),
         legend=alt.Legend(orient="bottom", direction="horizontal", title="a start leads to"),
     )

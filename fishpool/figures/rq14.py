@@ -104,7 +104,7 @@ def _agreement(agreement: pl.DataFrame, oracles: list[str]) -> Any:
         base.mark_text(fontSize=style.TINY, dy=6).encode(text="count:N", color=ink),
         width=side,
         height=side,
-        view=alt.ViewBackground(fill=style.ABSENT),
+        view=alt.ViewBackground(fill=strategies.ABSENT),
         title=strategies.part("a  Agreement of oracles", ["cells that both decided, and decided alike"]),
     )
 
@@ -216,7 +216,7 @@ def _flips(flips: pl.DataFrame, decisions: pl.DataFrame, scores: pl.DataFrame, f
         *layers,
         width=_MATRIX,
         height=_MATRIX,
-        view=alt.ViewBackground(fill=style.ABSENT),
+        view=alt.ViewBackground(fill=strategies.ABSENT),
         title=strategies.part(said[0], said[1:]),
     )
 

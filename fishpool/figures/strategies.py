@@ -17,6 +17,8 @@ from fishpool.figures import style
 if TYPE_CHECKING:
     import polars as pl
 
+ABSENT = "#d9d9d9"  # a cell that nobody decided, a run that does not converge
+
 _FAMILIES = {
     "unconditional": ("#BDBDBD", "#4D4D4D"),  # greys: the giving one light, the taking one dark
     "trait": ("#CC79A7", "#7E57A0", "#009E73"),
