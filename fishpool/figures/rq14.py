@@ -112,7 +112,7 @@ def _agreement(agreement: pl.DataFrame, oracles: list[str]) -> Any:
 def _fields(equilibria: pl.DataFrame, oracles: list[str], scores: pl.DataFrame) -> Any:
     """The attracting fixed points at the highest beta under each oracle, with their basins."""
     own = equilibria.filter((pl.col("model") == "own_payoff") & (pl.col("basin_share") > 0))
-    own = own.filter(pl.col("beta") == own["beta"].max()).with_columns(
+    own = own.filter(pl.col("beta") == pl.col("beta").max()).with_columns(
         label=pl.format("{}, {}, basin {}", "oracle", "dynamics", pl.col("equilibrium") + 1)
     )
     order = {name: i for i, name in enumerate(strategies.ranked(scores))}
