@@ -21,6 +21,7 @@ _GAP = 8
 _MARGIN = 100  # left of the panels: the strategies' names
 _PANEL = 200  # greatest width of a panel
 _LINE = 6  # height of one condition
+_ERROR = "implementation error"
 _APART = "cannot be told apart"
 
 
@@ -43,6 +44,11 @@ def chart(pd_strategy_shares: pl.DataFrame, pd_ranking: pl.DataFrame) -> Any:
         "Bars: 95 % bootstrap intervals over seeds, none where nothing varies. Hollow: the data cannot tell the "
         "strategy from others of the set; its share could be another.",
     ]
+    if "implementation_error" in pd_strategy_shares.columns:
+        notes.append(
+            "Last row: how often the player did not do what the strategy it followed prescribes; at 0.5 the set "
+            "explains nothing and the shares mean nothing."
+        )
     strategies = style.in_order(pd_strategy_shares["strategy"])
     players = pd_strategy_shares["player"].n_unique()
     description = (
@@ -54,7 +60,18 @@ def chart(pd_strategy_shares: pl.DataFrame, pd_ranking: pl.DataFrame) -> Any:
 
 def _panels(shares: pl.DataFrame, ranked: list[str], encodings: dict[str, Any], study: str) -> Any:
     players = style.in_order([*ranked, *sorted(set(shares["player"]))])
-    strategies, conditions = style.in_order(shares["strategy"]), style.in_order(shares["condition"])
+    conditions = style.in_order(shares["condition"])
+    if "implementation_error" in shares.columns:
+        errors = shares.unique(["condition", "player"], maintain_order=True).select(
+            "study",
+            "condition",
+            "player",
+            strategy=pl.lit(_ERROR),
+            share="implementation_error",
+            identifiable=pl.lit(True),
+        )
+        shares = pl.concat([shares, errors], how="diagonal")
+    strategies = style.in_order(shares["strategy"])
     columns = min(_COLUMNS, len(players))
     width = min(_PANEL, (style.WIDTH - _MARGIN - _GAP * (columns - 1)) // columns)
     row = _LINE * len(conditions) + 3

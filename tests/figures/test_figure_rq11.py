@@ -53,3 +53,12 @@ def test_the_number_of_matches_is_said_if_the_table_has_it():
     table = shares(PLAYERS).with_columns(matches=pl.lit(1600))
     assert "1,600 matches a player" in rq11.chart(table, ranking(PLAYERS)).to_dict()["title"]["subtitle"][0]
     assert "matches a player" not in draw().to_dict()["title"]["subtitle"][0]
+
+
+def test_the_implementation_error_is_a_row_of_its_own_if_the_table_has_it():
+    table = shares(PLAYERS).with_columns(implementation_error=pl.lit(0.05))
+    chart = rq11.chart(table, ranking(PLAYERS)).to_dict()
+    (points,) = marks(chart, "point")
+    errors = [row for row in points if row["strategy"] == "implementation error"]
+    assert [(row["player"], row["share"], row["low"]) for row in errors] == [(name, 0.05, None) for name in PLAYERS]
+    assert "implementation error" not in {row["strategy"] for row in marks(draw(), "point")[0]}

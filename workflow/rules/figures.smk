@@ -4,7 +4,7 @@
 QUESTIONS = {
     "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
     "rq10": (["pd_rounds", "pd_profiles", "pd_ranking"], "prisoners_dilemma"),
-    # "rq11": (["pd_strategy_shares"], "prisoners_dilemma"),
+    # "rq11": (["pd_strategy_shares", "pd_ranking"], "prisoners_dilemma"),
     "rq12": (
         ["dictator_decisions", "dictator_payoffs", "dictator_scores", "dictator_dominance", "dictator_pool"],
         "dictator",
