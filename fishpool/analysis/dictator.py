@@ -44,7 +44,7 @@ from fishpool.analysis.equilibria import (
     uniform_starts,
 )
 from fishpool.analysis.resampling import drawn_from_votes, drawn_with_noise, outcome, single_flips
-from fishpool.analysis.sensitivity import endowment_at, matched_beta, share_payoff, sweep
+from fishpool.analysis.sensitivity import endowment_at, matched_beta, share_payoff, sigma_at, sweep
 from fishpool.games.dictator import ENDOWMENT, UTILITIES, Decision, Stakes, payoff_matrix, stakes, welfare_matrix
 
 if TYPE_CHECKING:
@@ -292,7 +292,8 @@ def dictator_pool(pools: Sequence[Pool]) -> pl.DataFrame:
     """A row is a tournament under an oracle: the constants of equations 4 to 6 and 14, inequality 7, Proposition 1.
 
     `gap` is the least advantage that Proposition 1 finds over an unconditional cooperator (NULL where its premise holds
-    for nobody); the proposition says that it is at least `gain`.
+    for nobody); the proposition says that it is at least `gain`. `share_payoff` is sigma of section 10.1, beside it
+    those at which the exchange rate is 1 and 4, and the endowment at which it is 4 under logarithmic utility.
     """
     rows = []
     for pool in pools:
@@ -320,6 +321,8 @@ def dictator_pool(pools: Sequence[Pool]) -> pl.DataFrame:
                 "harvesting_pays": sides.pays,
                 "gap": min(gaps, default=None),
                 "share_payoff": share_payoff(pool.stakes),
+                "share_payoff_for_rate_1": sigma_at(1.0),
+                "share_payoff_for_rate_4": sigma_at(4.0),
                 "endowment_for_rate_4": endowment_at(4.0),
             }
         )
@@ -342,6 +345,8 @@ def dictator_pool(pools: Sequence[Pool]) -> pl.DataFrame:
         harvesting_pays=pl.Boolean,
         gap=pl.Float64,
         share_payoff=pl.Float64,
+        share_payoff_for_rate_1=pl.Float64,
+        share_payoff_for_rate_4=pl.Float64,
         endowment_for_rate_4=pl.Float64,
     )
 

@@ -53,7 +53,7 @@ class Ending(StrEnum):
     """How a run of the iteration ended."""
 
     CONVERGED = "converged"
-    CYCLE = "cycle"  # comes back to itself every second iteration
+    CYCLE = "cycle"  # comes back to where it was before
     RUNNING = "running"  # still moving at the limit
 
 
@@ -158,16 +158,16 @@ def iterate(
     endings.fill(Ending.RUNNING)  # np.full would make plain text of it
     moving = np.arange(total)
     tolerance = dynamics.tolerance if tolerance is None else tolerance
-    step, check, before = dynamics.step, 4 if dynamics is Dynamics.PLAIN else 20, fields
+    step, check = dynamics.step, 4 if dynamics is Dynamics.PLAIN else 20
+    # Brent's way to find a cycle of any length: compare with one earlier state, renewed at every doubling of time.
+    anchor, renewal = fields, check
     for iteration in range(1, dynamics.limit + 1):
         following = response.columns(fields)
         if iteration % check == 0:  # the limits are multiples of it
             residual = np.abs(following - fields).max(axis=0)
             settled = residual < tolerance
-            cycling = np.zeros_like(settled)
-            if dynamics is Dynamics.PLAIN:
-                # A slowly settling run also nearly repeats itself; only one that still moves far is a cycle.
-                cycling = (np.abs(following - before).max(axis=0) < 1e-13) & (residual > 1e-6)
+            # A run that is about to settle also nearly repeats itself; only one that still moves far is a cycle.
+            cycling = (np.abs(fields - anchor).max(axis=0) < 1e-12) & (residual > 1e-6)
             ended = settled | cycling if iteration < dynamics.limit else np.ones_like(settled)
             if ended.any():
                 index = moving[ended]
@@ -177,10 +177,11 @@ def iterate(
                 endings[moving[settled]] = Ending.CONVERGED
                 iterations[index] = iteration
                 keep = ~ended
-                moving, fields, following = moving[keep], fields[:, keep], following[:, keep]
+                moving, fields, following, anchor = moving[keep], fields[:, keep], following[:, keep], anchor[:, keep]
                 if not len(moving):
                     break
-        before = fields
+            if iteration >= 2 * renewal:
+                anchor, renewal = fields, iteration
         fields = following if step == 1 else fields + step * (following - fields)
     return Runs(points.T, residuals, endings, iterations)
 
@@ -285,7 +286,7 @@ def equilibria(
         seeds += [_boundary_path(response, points[0], other, dynamics) for other in points[1:6]]
         roots, residuals = newton(response, np.vstack(seeds))
         found = _distinct(roots[residuals < 1e-9], points)
-    everything = np.vstack([points, found])
+    everything = response(np.vstack([points, found]))  # once more, so that all are inside the simplex
     radii = np.array([spectral_radius(response, point, dynamics) for point in everything])
     residuals = np.abs(response(everything) - everything).max(axis=1) if len(everything) else np.zeros(0)
     counts = np.bincount(basin[basin >= 0], minlength=len(everything))
@@ -333,13 +334,13 @@ def _gather(response: LogitResponse, runs: Runs) -> tuple[Array, NDArray[np.int6
 def _boundary_path(response: LogitResponse, here: Array, there: Array, dynamics: Dynamics) -> Array:
     """Iterates of a field between two attractors that reaches neither for as long as possible; they pass the saddle."""
     low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        end = iterate(response, here + middle * (there - here), dynamics, tolerance=1e-6)
-        if np.abs(end.points[0] - here).max() < 1e-2:
-            low = middle
-        else:
-            high = middle
+    for _ in range(13):  # each time 16 fields between the last one that leads here and the first that does not
+        between = np.linspace(low, high, 18)[1:-1]
+        ends = iterate(response, here + between[:, None] * (there - here), dynamics, tolerance=1e-6).points
+        elsewhere = np.flatnonzero(np.abs(ends - here).max(axis=1) > 1e-2)
+        first = int(elsewhere[0]) if len(elsewhere) else len(between)
+        low = between[first - 1] if first > 0 else low
+        high = between[first] if first < len(between) else high
     field = (here + low * (there - here))[None]
     path = []
     for _ in range(int(80 / dynamics.step)):

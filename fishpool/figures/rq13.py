@@ -231,7 +231,7 @@ def _fixed_points(equilibria: pl.DataFrame, scores: pl.DataFrame) -> Any:
 
 def _at_highest_beta(equilibria: pl.DataFrame, dynamics: str = "plain") -> pl.DataFrame:
     own = equilibria.filter((pl.col("model") == "own_payoff") & (pl.col("dynamics") == dynamics))
-    return own.filter(pl.col("beta") == own["beta"].max())
+    return own.filter(pl.col("beta") == pl.col("beta").max())
 
 
 def _sensitivity(sensitivity: pl.DataFrame, scores: pl.DataFrame, pool: dict[str, Any]) -> Any:
@@ -263,7 +263,11 @@ def _sensitivity(sensitivity: pl.DataFrame, scores: pl.DataFrame, pool: dict[str
         )
         whiskers = alt.Chart(once.filter(pl.col("share_of_starts") < 1)).mark_rule(color="black", strokeWidth=0.5)
         thresholds = pl.DataFrame(
-            {"sigma": [0.5, 0.8, pool["share_payoff"]], "text": ["ρ = 1", "ρ = 4", "this game"], "level": [-6, -6, -15]}
+            {
+                "sigma": [pool[f"share_payoff{mark}"] for mark in ("_for_rate_1", "_for_rate_4", "")],
+                "text": ["ρ = 1", "ρ = 4", "this game"],
+                "level": [-6, -6, -15],
+            }
         )
         rules = alt.Chart(thresholds).mark_rule(strokeDash=[1, 2], color=style.INK, strokeWidth=1).encode(x=along)
         words = [

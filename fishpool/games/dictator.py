@@ -140,10 +140,6 @@ class Tournament:
         return tuple(document.name for document in self.documents)
 
     @property
-    def families(self) -> tuple[str, ...]:
-        return tuple(document.family for document in self.documents)
-
-    @property
     def played(self) -> NDArray[np.bool_]:
         """Which rounds belong to the tournament; shape (dictators, recipients)."""
         import numpy as np

@@ -190,6 +190,16 @@ class TestFixedPoints:
         assert found.counts[0] == 50
         assert found.stable[0]
 
+    def test_a_saturated_response_is_no_cycle(self):
+        # The response stands at (1, 0) to the last bit from the first step on; the damped field still moves there.
+        response = own_payoff(payoff_matrix([[1, 0], [1, 1]], STAKES), 100.0)
+        assert iterate(response, uniform_starts(2, 20, 1), Dynamics.DAMPED).converged.all()
+
+    def test_a_cycle_of_three_is_a_cycle(self):
+        found = iterate(own_payoff([[0, 0, 1], [1, 0, 0], [0, 1, 0]], 60.0), uniform_starts(3, 20, 1))
+        assert set(found.endings) == {Ending.CYCLE}
+        assert (found.iterations < 200).all()
+
     def test_identity_has_three_fixed_points(self):
         found = equilibria(own_payoff(np.eye(2), 20), uniform_starts(2, 200, 1))
         assert sorted(found.points[:, 0].round(3)) == [0, 0.5, 1]
@@ -218,8 +228,9 @@ class TestFixedPoints:
         together = iterate(response, starts)
         for i, start in enumerate(starts):
             alone = iterate(response, start)
-            assert together.endings[i] is alone.endings[0]
-            assert together.points[i] == pytest.approx(alone.points[0], abs=1e-9)
+            assert together.converged[i] == alone.converged[0]
+            if together.converged[i]:  # where another run stood is chance: rounding grows along a chaotic orbit
+                assert together.points[i] == pytest.approx(alone.points[0], abs=1e-9)
 
     @given(profiles())
     @settings(max_examples=40, deadline=None)

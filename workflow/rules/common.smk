@@ -154,3 +154,9 @@ def table_arguments(tables, game=None):
 def condition_arguments(tables):
     """The same for the one condition of a job."""
     return lambda wildcards: [f"{table}={table_file(table, wildcards.study, wildcards.condition)}" for table in tables]
+
+
+def oracles_from(study, condition):
+    """The decisions of one oracle of a study, then those of the oracles after it: so each pair is compared once."""
+    names = [one.name for one in STUDIES[study].conditions]
+    return [table_file("dictator_decisions", study, name) for name in names[names.index(condition) :]]

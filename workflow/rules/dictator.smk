@@ -44,9 +44,3 @@ rule compare_oracles:
     shell:
         "python {input.script:q} --function dictator.compare_oracles --output {output:q} {params.decisions:q}"
         " 2>&1 | tee {log:q}"
-
-
-def oracles_from(study, condition):
-    """The decisions of one oracle of a study, then those of the oracles after it: so each pair is compared once."""
-    names = [one.name for one in STUDIES[study].conditions]
-    return [table_file("dictator_decisions", study, name) for name in names[names.index(condition) :]]
