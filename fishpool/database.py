@@ -37,6 +37,15 @@ def query(sql: str, tables: Mapping[str, Sequence[Path]], output: Path, threads:
         connection.sql(sql).write_parquet(str(part), compression="zstd")
 
 
+def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Path]], threads: int = 1) -> None:
+    """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
+    with connect(tables, threads) as connection:
+        for file, output in metrics.items():
+            connection.sql(file.read_text(encoding="utf-8")).create(file.stem)
+            with replacing(output) as part:
+                connection.table(file.stem).write_parquet(str(part), compression="zstd")
+
+
 def read(table_files: Sequence[Path]) -> pl.DataFrame:
     """The rows of one table from its Parquet files, in order."""
     import polars as pl

@@ -72,6 +72,23 @@ _TABLES: dict[str, tuple[Column, ...]] = {
         Column("fallback", "boolean", "whether the game's own rule stood in for an action that could not be read"),
         Column("attempts", "integer", "how often the player was asked"),
     ),
+    "claims": (
+        Column("run_id", "string", "the run"),
+        Column("round", "integer", "round, counted from 1"),
+        Column("agent", "string", "agent id of who claims"),
+        Column("kind", "string", "promise, report or announcement"),
+        Column("claimed", "integer", "what was claimed"),
+        Column("actual", "integer", "what was done; empty if nothing was done that could be judged", False),
+        Column("broken", "boolean", "whether the claim was untrue; empty if it cannot be judged", False),
+    ),
+    "twins": (
+        Column("run_id", "string", "the run that was replayed under its own seed"),
+        Column("twin", "string", "forced_truth, binding_promise or honest (one agent replaced by honest_sustainable)"),
+        Column("agent", "string", "agent id of who was replaced; empty if nobody was", False),
+        Column("rounds", "integer", "last round of the twin"),
+        Column("welfare", "number", "sum of all payoffs in the twin"),
+        Column("payoff", "number", "payoff of the replaced agent in the twin; empty if nobody was", False),
+    ),
 }
 
 _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
@@ -89,9 +106,43 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("recipient_value", "number", "what the recipient receives; empty if undecided", False),
         Column("chosen", "boolean", "formal oracle: whether no finite regress decides it; empty for others", False),
     ),
+    ("commons", "runs"): (
+        Column("n", "integer", "agents at the pool"),
+        Column("horizon", "integer", "rounds until the game ends if the pool does not collapse"),
+        Column("price", "number", "payoff of a ton"),
+        Column("sustainable_yield", "integer", "F(s1): tons that can be caught in the first round and regrow"),
+        Column("escapement", "integer", "S*: the least remaining stock (tons) that regrows to the capacity"),
+        Column("optimum", "integer", "most tons that can be caught in all rounds together, by dynamic programming"),
+    ),
+    ("commons", "turns"): (
+        Column("stock", "integer", "catch: stock (tons) before anybody fished", False),
+        Column("fair", "integer", "catch: fair share (tons) of that stock", False),
+        Column("intention", "integer", "pledge: private intention (tons), if asked for", False),
+        Column("promise", "integer", "pledge: public promise (tons), if one was made", False),
+        Column("demand", "integer", "catch: demand (tons), capped where promises bind", False),
+        Column("catch", "integer", "catch: catch (tons) after rationing", False),
+        Column(
+            "report",
+            "integer",
+            "report: public claim about the catch (tons), the catch itself where truth is forced",
+            False,
+        ),
+        Column("audited", "boolean", "report: whether the true catch was published by an audit", False),
+        Column("fine", "number", "report: fine paid", False),
+        Column("refund", "number", "report: share received of redistributed fines", False),
+        Column("accuse", "string", "discuss: JSON list of the agent ids accused", False),
+        Column("trust", "string", "discuss: JSON, trust from 0 to 100 by agent id", False),
+        Column("du", "number", "catch: what departing from the promise changed for the agent; empty if kept", False),
+        Column("dw", "number", "catch: what departing from the promise changed for everyone; empty if kept", False),
+        Column("deviation", "string", "catch: class of the departure from the promise; empty if kept", False),
+    ),
 }
 
-GAME_TABLES: dict[str, tuple[str, ...]] = {"prisoners_dilemma": ("runs", "turns"), "dictator": ("runs", "turns")}
+GAME_TABLES: dict[str, tuple[str, ...]] = {
+    "prisoners_dilemma": ("runs", "turns"),
+    "commons": ("runs", "turns", "claims", "twins"),
+    "dictator": ("runs", "turns"),
+}
 
 
 def columns(game: str, table: str) -> tuple[Column, ...]:

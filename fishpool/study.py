@@ -19,9 +19,11 @@ from typing import Any, TypeAlias
 import yaml
 
 from fishpool.documents import locate, read_documents
+from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
 from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import resolve
+from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
 
@@ -54,10 +56,8 @@ class Condition:
 
     @property
     def runs_per_seed(self) -> int:
-        """Every unordered pair of players, self-play included; a dictator tournament is one run."""
-        if self.game == "dictator":
-            return 1
-        return len(self.players) * (len(self.players) + 1) // 2
+        """One pool or tournament; in a game of two, every unordered pair of players, self-play included."""
+        return 1 if self.game in ("commons", "dictator") else len(self.players) * (len(self.players) + 1) // 2
 
     @property
     def model_calls_per_seed(self) -> int:
@@ -67,7 +67,11 @@ class Condition:
 
 @dataclass(frozen=True)
 class Study:
-    """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for other games."""
+    """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for games without it.
+
+    `questions` are those whose figures show the study; `contrasts` are mappings with the keys question, study, metric,
+    a, b and player; `analysis` is what the analysis of a dictator tournament varies, as JSON values.
+    """
 
     name: str
     game: str
@@ -76,7 +80,9 @@ class Study:
     conditions: tuple[Condition, ...]
     players: tuple[Player, ...]
     strategy_set: tuple[str, ...]
-    analysis: dict[str, Any] = field(default_factory=dict, hash=False)  # what the analysis varies, as JSON values
+    questions: tuple[str, ...] = ()
+    contrasts: tuple[dict[str, Any], ...] = field(default=(), hash=False)
+    analysis: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def shards(self, condition: Condition) -> tuple[Shard, ...]:
         """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them."""
@@ -181,15 +187,20 @@ def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Stu
     game = given["game"]
     if game == "dictator":
         return _dictator_study(name, given)
-    kinds = _definition(f"{game}_parameters")["properties"]
-    base = {key: kind["default"] for key, kind in kinds.items()} | given.get("base", {})
-    players = tuple(_player(entry) for entry in given["players"])
+    players = tuple(_player(entry) for entry in given.get("players", ()))
     conditions = []
     for condition, overrides in given["conditions"].items():
-        parameters = {key: _exact(value, kinds[key]) for key, value in {**base, **overrides}.items()}
+        parameters = _parameters(game, given.get("base", {}), overrides)
         timeout = float(lanes[parameters["lane"]]["turn_timeout"])
         conditions.append(Condition(name, condition, game, parameters, players, timeout))
     seeds = given["seeds"]
+    optional = {
+        key: given.get(key, kind["default"])
+        for key, kind in _definition(game)["properties"].items()
+        if key in ("strategy_set", "questions", "contrasts")
+    }
+    questions = tuple(optional.get("questions", ()))
+    asked = {"question": ", ".join(questions), "study": name, "player": None}
     return Study(
         name=name,
         game=game,
@@ -197,8 +208,22 @@ def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Stu
         seeds_per_job=int(given.get("seeds_per_job", _definition("seeds_per_job")["default"])),
         conditions=tuple(conditions),
         players=players,
-        strategy_set=tuple(given.get("strategy_set", _definition(game)["properties"]["strategy_set"]["default"])),
+        strategy_set=tuple(optional.get("strategy_set", ())),
+        questions=questions,
+        contrasts=tuple(asked | contrast for contrast in optional.get("contrasts", ())),
     )
+
+
+def _parameters(game: str, base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Every parameter of a condition, each in the one form that equal values share."""
+    kinds = _definition(f"{game}_parameters")["properties"]
+    given = {key: kind["default"] for key, kind in kinds.items()} | dict(base) | dict(overrides)
+    parameters = {key: _exact(value, kinds[key]) for key, value in given.items()}
+    if game == "commons":
+        parameters["agents"] = [name for entry in parameters["agents"] for name in _agents(entry)]
+        if parameters["reveal"] is True:  # which YAML makes of the word true
+            parameters["reveal"] = "true"
+    return parameters
 
 
 def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
@@ -243,6 +268,12 @@ def _player(entry: str | Mapping[str, str]) -> Player:
     return Player(name=entry.get("name", entry["player"]), strategy=entry["player"])
 
 
+def _agents(entry: str) -> list[str]:
+    """The players of one entry: `4*salami` is four times salami, `salami` is one."""
+    number, _, name = entry.rpartition("*")
+    return [name] * (int(number) if number else 1)
+
+
 def _exact(value: Any, kind: Mapping[str, Any]) -> Any:
     """One form for equal numbers (1 and 1.0, 0 and -0), because a job is compared with its predecessor as text."""
     if kind["type"] == "integer":
@@ -262,11 +293,7 @@ def _check_only(review: _Review) -> None:
 
 
 def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
-    lanes = [*_default("lanes"), *review.keys(("lanes",))]
-    for parameters in [(*study, "base"), *((*study, "conditions", key) for key in review.keys((*study, "conditions")))]:
-        lane = review.sound((*parameters, "lane"))
-        if lane is not None and lane not in lanes:
-            review.add((*parameters, "lane"), f"is {_show(lane)}, which is no lane{_nearest(lane, lanes)}")
+    for parameters in _check_lanes(review, study):
         for path in review.items((*parameters, "agent_ids")):
             agent = review.sound(path)
             if agent is not None and agent.casefold() in PERSPECTIVE_WORDS:
@@ -285,6 +312,17 @@ def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
                 f"is {_show(name)}, which draws its choices by chance; "
                 "the estimation fits strategies without chance, so take it out",
             )
+
+
+def _check_lanes(review: _Review, study: KeyPath) -> list[KeyPath]:
+    """Faults for lanes that there are not; the places of all parameters of a study."""
+    lanes = [*_default("lanes"), *review.keys(("lanes",))]
+    places = [(*study, "base"), *((*study, "conditions", key) for key in review.keys((*study, "conditions")))]
+    for parameters in places:
+        lane = review.sound((*parameters, "lane"))
+        if lane is not None and lane not in lanes:
+            review.add((*parameters, "lane"), f"is {_show(lane)}, which is no lane{_nearest(lane, lanes)}")
+    return places
 
 
 def _check_players(review: _Review, players: KeyPath) -> None:
@@ -308,6 +346,45 @@ def _check_strategy(review: _Review, path: KeyPath) -> None:
     name = review.sound(path)
     if name is not None and name not in STRATEGIES:
         review.add(path, f"is {_show(name)}, which is no scripted player{_nearest(name, STRATEGIES)}")
+
+
+def _check_commons(review: _Review, study: KeyPath) -> None:
+    for parameters in _check_lanes(review, study):
+        reveal = review.sound((*parameters, "reveal"))
+        if reveal not in (None, True, "hidden", "true"):
+            review.add((*parameters, "reveal"), f"is {_show(reveal)}; expected hidden or true")
+        for path in review.items((*parameters, "agents")):
+            entry = review.sound(path)
+            if entry is not None:
+                _check_agents(review, path, entry)
+    base = review.at((*study, "base")) or {}
+    if review.sound((*study, "base")) is not None or not base:
+        for condition in review.keys((*study, "conditions")):
+            place = (*study, "conditions", condition)
+            overrides = review.sound(place)
+            if overrides is not None:
+                for key, says in impossible(parameters_of(_parameters("commons", base, overrides))).items():
+                    review.add((*place, key), says)
+    for contrast in review.items((*study, "contrasts")):
+        for side in "ab":
+            name = review.sound((*contrast, side))
+            known = review.keys((*study, "conditions"))
+            if name is not None and name not in known:
+                review.add((*contrast, side), f"is {_show(name)}, which is no condition{_nearest(name, known)}")
+        player = review.sound((*contrast, "player"))
+        if player is not None and player not in COMMONS_PLAYERS:
+            review.add(
+                (*contrast, "player"),
+                f"is {_show(player)}, which is no scripted player{_nearest(player, COMMONS_PLAYERS)}",
+            )
+
+
+def _check_agents(review: _Review, path: KeyPath, entry: str) -> None:
+    number, times, name = entry.rpartition("*")
+    if times and not re.fullmatch(r"[1-9]\d{0,3}", number):
+        review.add(path, f"is {_show(entry)}; expected a whole number from 1 to 9999 before the *")
+    elif name not in COMMONS_PLAYERS:
+        review.add(path, f"is {_show(entry)}, which is no scripted player{_nearest(name, COMMONS_PLAYERS)}")
 
 
 def _check_dictator(review: _Review, study: KeyPath) -> None:
@@ -355,7 +432,11 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
                 review.add(path, f"cannot be asked: {first}{f' (and {len(more)} more faults)' if more else ''}")
 
 
-_CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma, "dictator": _check_dictator}
+_CHECKS = {
+    "prisoners_dilemma": _check_prisoners_dilemma,
+    "commons": _check_commons,
+    "dictator": _check_dictator,
+}
 
 
 # ── The schema, and what it finds in sentences ───────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Convert one table of one condition to Parquet: tabulate.py --game GAME --table TABLE --output FILE SHA256SUMS...
+"""Convert records of a condition to Parquet: tabulate.py --game GAME (--table TABLE --output FILE)... SHA256SUMS...
 
 Each SHA256SUMS stands for the shard in whose folder it lies.
 """
@@ -13,13 +13,14 @@ from fishpool.tabulate import FaultyRecords, tabulate
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--game", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--output", required=True, type=Path)
+    parser.add_argument("--table", action="append", required=True)
+    parser.add_argument("--output", action="append", required=True, type=Path, help="where each --table goes")
     parser.add_argument("sums", nargs="+", type=Path, metavar="SHA256SUMS")
     arguments = parser.parse_args()
     try:
         shards = [sums.parent for sums in arguments.sums]
-        tabulate(arguments.game, arguments.table, shards, arguments.output)
+        for table, output in zip(arguments.table, arguments.output, strict=True):
+            tabulate(arguments.game, table, shards, output)
     except FaultyRecords as fault:
         sys.exit(str(fault))
 

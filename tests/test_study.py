@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishpool import study
+from fishpool.analysis.commons import TwinKind as commons_twins
+from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import Parameters
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
@@ -110,8 +112,7 @@ def test_equal_numbers_make_equal_jobs():
 
 
 def test_the_default_config_has_every_scripted_player_with_and_without_noise():
-    (one,) = (each for each in study.load_files([]).studies if each.game == "prisoners_dilemma")
-    assert one.name == "round_robin"
+    (one,) = (one for one in study.load_files([]).studies if one.name == "round_robin")
     assert {player.name for player in one.players} == set(STRATEGIES)
     assert [condition.parameters["noise"] for condition in one.conditions] == [0.0, 0.05]
     assert len(one.seeds) >= 200
@@ -292,7 +293,7 @@ def test_the_readme_shows_the_sentence_that_a_wrong_value_gets(written, said, tm
             "players[0].plyer is an unknown key; expected one of player, name; did",
         ),
         ("studies.one.players", [["Joss"]], "players[0] is a list of 1 item; expected the name of a scripted player"),
-        ("studies.one.game", 5, "is 5; expected one of prisoners_dilemma"),
+        ("studies.one.game", 5, "is 5; expected one of prisoners_dilemma, commons, dictator"),
         ("studies.one", None, "studies.one is empty (null); expected a mapping with at least the key game"),
         ("studies.one.date", datetime.date(2024, 1, 2), "studies.one.date is a date; expected text, a number"),
         ("only", [], "only is a list of 0 items; expected the name of a study or a list"),
@@ -573,21 +574,38 @@ def test_every_schema_can_say_what_it_expects():
             assert study._expected(schema)
 
 
-def documented() -> list[tuple[str, dict[str, Any]]]:
-    """Every key of the config and its schema, but for names that the user gives."""
-    sections = [SCHEMA, SCHEMA["properties"]["lanes"]["additionalProperties"]]
-    sections += [SCHEMA["$defs"][name] for name in ("prisoners_dilemma", "player", "prisoners_dilemma_parameters")]
-    sections += [SCHEMA["$defs"][name] for name in ("dictator", "oracle")]
+def documented() -> list[tuple[str, str, dict[str, Any]]]:
+    """Every key of the config, but for names that users give: the part of the README that explains it, its schema."""
+    shared = SCHEMA["$defs"]["prisoners_dilemma"]["properties"]
+    sections = [
+        ("At the top", SCHEMA["properties"]),
+        ("At the top", SCHEMA["properties"]["lanes"]["additionalProperties"]["properties"]),
+        ("A study", shared),
+        ("A player", SCHEMA["$defs"]["player"]["properties"]),
+        ("Parameters of the prisoner's dilemma", SCHEMA["$defs"]["prisoners_dilemma_parameters"]["properties"]),
+        (
+            "A study of the fish pool",
+            {key: kind for key, kind in SCHEMA["$defs"]["commons"]["properties"].items() if key not in shared},
+        ),
+        ("A study of the fish pool", SCHEMA["$defs"]["contrast"]["properties"]),
+        ("Parameters of the fish pool", SCHEMA["$defs"]["commons_parameters"]["properties"]),
+        (
+            "A study of the dictator game",
+            {key: kind for key, kind in SCHEMA["$defs"]["dictator"]["properties"].items() if key not in shared},
+        ),
+        ("A study of the dictator game", SCHEMA["$defs"]["oracle"]["properties"]),
+    ]
     return [
-        (key, {**SCHEMA["$defs"].get(kind.get("$ref", "").rpartition("/")[2], {}), **kind})
-        for section in sections
-        for key, kind in section["properties"].items()
+        (section, key, {**SCHEMA["$defs"].get(kind.get("$ref", "").rpartition("/")[2], {}), **kind})
+        for section, properties in sections
+        for key, kind in properties.items()
     ]
 
 
-@pytest.mark.parametrize(("key", "kind"), documented())
-def test_the_readme_explains_every_key_with_its_default(key, kind):
-    row = re.search(rf"^\| `(?:lanes\.NAME\.)?{key}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", README, re.MULTILINE)
+@pytest.mark.parametrize(("section", "key", "kind"), documented())
+def test_the_readme_explains_every_key_with_its_default(section, key, kind):
+    part = README.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    row = re.search(rf"^\| `(?:lanes\.NAME\.)?{key}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", part, re.MULTILINE)
     assert row, f"{key} has no row in config/README.md"
     if "default" in kind:
         assert yaml.safe_load(row[1].strip("`")) == kind["default"]
@@ -595,7 +613,7 @@ def test_the_readme_explains_every_key_with_its_default(key, kind):
         assert not row[1].startswith("`")
     if kind:
         assert kind["description"]
-    assert any(key in written for written, _ in readme_faults()) or key == "player"
+    assert key in "".join(written for written, _ in readme_faults()) or key == "player"
 
 
 def test_the_schema_has_the_defaults_of_the_game():
@@ -608,3 +626,73 @@ def test_the_schema_has_the_defaults_of_the_game():
 def test_the_default_strategy_set_can_be_fitted():
     chosen = SCHEMA["$defs"]["prisoners_dilemma"]["properties"]["strategy_set"]["default"]
     assert not [name for name in chosen if STRATEGIES[name].stochastic]
+
+
+def test_the_schema_has_the_defaults_of_the_fish_pool():
+    kinds = SCHEMA["$defs"]["commons_parameters"]["properties"]
+    plain = {"agents": ["5*honest_sustainable"], "twins": [*commons_twins], "lane": "standard"}
+    for one in dataclasses.fields(commons.Parameters):
+        value = sorted(one.default) if isinstance(one.default, frozenset) else one.default
+        assert kinds[one.name]["default"] == plain.get(one.name, value)
+    assert kinds.keys() - {one.name for one in dataclasses.fields(commons.Parameters)} == {"twins", "lane"}
+    assert kinds["twins"]["default"] == plain["twins"]
+
+
+# ── The fish pool ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pool(base: Any = None, condition: Any = None, **keys: Any) -> dict[str, Any]:
+    return {
+        "studies": {
+            "pool": {"game": "commons", "seeds": 2, "base": base or {}, "conditions": {"one": condition or {}}} | keys
+        }
+    }
+
+
+def test_groups_are_written_out_and_true_is_a_word():
+    given = pool({"agents": ["2*salami", "grim"]}, {"reveal": True, "fine": 2, "channels": ["report"]})
+    (one,) = study.load(given).studies
+    (condition,) = one.conditions
+    assert condition.parameters["agents"] == ["salami", "salami", "grim"]
+    assert (condition.parameters["reveal"], condition.parameters["fine"]) == ("true", 2.0)
+    assert (condition.runs_per_seed, condition.players, one.players) == (1, (), ())
+    assert (one.questions, one.contrasts) == ((), ())
+
+
+def test_contrasts_know_their_study_and_question():
+    given = pool(questions=["rq02", "rq04"], contrasts=[{"metric": "payoff", "a": "one", "b": "one", "player": "grim"}])
+    (one,) = study.load(given).studies
+    assert one.contrasts == (
+        {"question": "rq02, rq04", "study": "pool", "metric": "payoff", "a": "one", "b": "one", "player": "grim"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "condition", "said"),
+    [
+        ({"channels": ["promise"]}, {"fine": 2}, "one.fine is 2 without reports that it could punish; add report"),
+        ({"fine": 2}, {"channels": ["promise"]}, "one.fine is 2 without reports that it could punish; add report"),
+        ({}, {"audit_q": 0.5, "channels": []}, "one.audit_q is 0.5 without reports to audit"),
+        ({}, {"channels": ["discuss"]}, "one.channels has discuss without chat; a discussion is made of messages"),
+        (
+            {"agents": ["101*grim"]},
+            {},
+            "one.agents has 101 players for 100 tons; there cannot be more agents than fish",
+        ),
+        ({}, {"speech": "binding_promise", "channels": ["report"]}, "one.speech is binding_promise without promises"),
+        ({}, {"collapse": 101}, "one.collapse is 101, above the capacity of 100"),
+        ({}, {"growth": 1}, "one.growth is 1; the stock regrows only if growth is above 1"),
+        (
+            {"agents": ["9" * 9 + "*grim"]},
+            {},
+            "base.agents[0] is '999999999*grim'; expected a whole number from 1 to 9999",
+        ),
+        ({}, {"agents": ["*grim"]}, "one.agents[0] is '*grim'; expected a whole number from 1 to 9999 before the *"),
+        ({}, {"agents": ["2*"]}, "one.agents[0] is '2*', which is no scripted player"),
+        ({}, {"agents": []}, "one.agents is a list of 0 items; expected a list of scripted players"),
+        ({}, {"reveal": "yes"}, "one.reveal is 'yes'; expected hidden or true"),
+    ],
+)
+def test_a_pool_that_cannot_be_gets_one_sentence(base, condition, said):
+    (fault,) = faults_of(pool(base, condition))
+    assert said in fault

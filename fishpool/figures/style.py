@@ -35,9 +35,9 @@ FAINT = "#6b6b6b"
 GRID = "#e4e4e4"
 SHADE = "#f1f1f1"
 
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-_SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down")
-_DASHES: tuple[tuple[float, ...], ...] = ((1, 0), (4, 2), (1, 1.5), (6, 2, 1, 2))
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down")
+DASHES: tuple[tuple[float, ...], ...] = ((1, 0), (4, 2), (1, 1.5), (6, 2, 1, 2))
 
 
 def page(chart: Any, question: str, notes: Iterable[str], description: str) -> Any:
@@ -183,10 +183,10 @@ def conditions(names: Sequence[str], hollow: str | None = None) -> dict[str, Any
         scale = alt.Scale(domain=[*names, *extra], range=[*steps, last][: len(names) + len(extra)])
         return kind(field, type="nominal", scale=scale, legend=legend)
 
-    dashes = alt.Scale(domain=list(range(len(names))), range=[_DASHES[i % len(_DASHES)] for i in range(len(names))])
+    dashes = alt.Scale(domain=list(range(len(names))), range=[DASHES[i % len(DASHES)] for i in range(len(names))])
     return {
-        "color": channel(alt.Color, "condition", _COLOURS, INK),
-        "fill": channel(alt.Fill, "filling", _COLOURS, "white"),
-        "shape": channel(alt.Shape, "condition", _SHAPES, "circle"),
+        "color": channel(alt.Color, "condition", COLOURS, INK),
+        "fill": channel(alt.Fill, "filling", COLOURS, "white"),
+        "shape": channel(alt.Shape, "condition", SHAPES, "circle"),
         "dash": alt.StrokeDash("line", type="nominal", scale=dashes, legend=None),
     }

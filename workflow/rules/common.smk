@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT.resolve()))
 shell.prefix(
     "set -euo pipefail; "
     f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
-    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2; "
+    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1; "
 )
 
 from fishpool import records, study
@@ -116,15 +116,60 @@ def shard_files(study, condition, name):
     return [shard_file(study, condition, shard, name) for shard in shards]
 
 
+# Tables of the games whose metrics in Python share what is costly: one job a condition computes them (rules/GAME.smk).
+ANALYSED = {
+    "dictator": [
+        "dictator_payoffs",
+        "dictator_scores",
+        "dictator_pool",
+        "dictator_dominance",
+        "dictator_equilibria",
+        "dictator_trajectories",
+        "dictator_basins",
+        "dictator_boundary",
+        "dictator_sensitivity",
+        "dictator_type_masses",
+        "dictator_bloc",
+        "dictator_flips",
+        "dictator_draws",
+        "dictator_robustness",
+        "dictator_agreement",
+    ],
+}
+
+# Metrics in SQL of the games whose studies have many small conditions: one job a condition computes them all, in this
+# order, each from the record tables and those before it; another one tabulates all its records (rules/chains.smk).
+CHAINS = {
+    "commons": [
+        "validity",
+        "commons_agent_rounds",
+        "commons_rounds",
+        "commons_lies",
+        "commons_individual",
+        "commons_deviations",
+        "commons_deviation_classes",
+        "commons_deviation_points",
+        "commons_societal",
+        "commons_conditions",
+        "commons_observations",
+        "commons_estimates",
+        "commons_survival",
+        "commons_lies_rounds",
+    ],
+}
+
+
 def sql_file(metric):
-    game = QUERIED[metric][-1]
+    chained = [game for game, metrics in CHAINS.items() if metric in metrics and metric not in QUERIED]
+    game = chained[0] if chained else QUERIED[metric][-1]
     return source(f"workflow/sql/{game}/{metric}.sql" if game else f"workflow/sql/{metric}.sql")
 
 
 def tables_of(game):
     """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
-    metrics = {**QUERIED, **SOLVED, **ANALYSED}
-    return [*records.GAME_TABLES[game], *(metric for metric, entry in metrics.items() if entry[-1] in (game, None))]
+    metrics = {**QUERIED, **SOLVED}
+    own = [metric for metric, entry in metrics.items() if entry[-1] in (game, None)]
+    return list(dict.fromkeys([*records.GAME_TABLES[game], *own, *CHAINS.get(game, ()), *ANALYSED.get(game, ())]))
 
 
 def table_file(table, study, condition):

@@ -1,13 +1,18 @@
 # The database that people ask in SQL: every table of every selected study, in one file that can be copied anywhere.
 
 DATABASE = f"{RESULTS}/fishpool.duckdb"
+QUERIES = [
+    *(sql_file(metric) for metric in TABLES if metric in QUERIED or any(metric in chain for chain in CHAINS.values())),
+    *COMPARED_IN_SQL.values(),
+]
 
 
 rule collect:
     input:
         code("scripts/collect.py"),
         table_files(TABLES),
-        sql=[sql_file(metric) for metric in QUERIED],
+        list(COMPARISONS.values()),
+        sql=QUERIES,
         script=source("scripts/collect.py"),
     output:
         DATABASE,
@@ -17,8 +22,8 @@ rule collect:
         "../envs/fishpool.yaml"
     threads: 2
     params:
-        tables=sorted(table_arguments(TABLES)),  # the order of the config means something to figures only
-        sql=[f"--sql={sql_file(metric)}" for metric in QUERIED],
+        tables=sorted([*table_arguments(TABLES), *(f"{table}={file}" for table, file in COMPARISONS.items())]),  # the order of the config means something to figures only
+        sql=[f"--sql={file}" for file in QUERIES],
     message:
         "collect all tables into {output}"
     shell:

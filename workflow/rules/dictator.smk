@@ -1,6 +1,6 @@
 # The analysis of a dictator tournament: one job an oracle, whose tables share their equilibria; then oracles compared.
 
-ANALYSED_ALONE = [table for table in ANALYSED if table != "dictator_agreement"]
+ANALYSED_ALONE = [table for table in ANALYSED["dictator"] if table != "dictator_agreement"]
 
 
 rule analyse_dictator:

@@ -1,10 +1,18 @@
 # One figure a research question, over all selected studies of its game.
 
-# question -> (the tables it shows, the game it belongs to)
+# question -> (the tables it shows, the game it belongs to); of the fish pool, only studies that name the question
 QUESTIONS = {
+    "rq01": (["commons_survival"], "commons"),
+    "rq02": (["commons_estimates", "commons_conditions"], "commons"),
+    "rq03": (["commons_estimates", "commons_conditions"], "commons"),
+    "rq04": (["commons_deviation_points"], "commons"),
+    "rq05": (["commons_observations", "commons_estimates", "commons_conditions"], "commons"),
+    "rq06": (["commons_estimates", "commons_conditions"], "commons"),
+    "rq07": (["commons_estimates", "commons_conditions"], "commons"),
+    "rq08": (["commons_lies_rounds", "commons_conditions"], "commons"),
     "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
     "rq10": (["pd_rounds", "pd_profiles", "pd_ranking"], "prisoners_dilemma"),
-    # "rq11": (["pd_strategy_shares", "pd_ranking"], "prisoners_dilemma"),
+    "rq11": (["pd_strategy_shares", "pd_ranking"], "prisoners_dilemma"),
     "rq12": (
         ["dictator_decisions", "dictator_payoffs", "dictator_scores", "dictator_dominance", "dictator_pool"],
         "dictator",
@@ -35,13 +43,29 @@ QUESTIONS = {
         "dictator",
     ),
 }
+
+
+def asks(study, question, game):
+    return game != "commons" or question in STUDIES[study].questions
+
+
 FORMATS = ["svg", "png", "html"]
 FIGURES = [
     f"{RESULTS}/figures/{question}.{ending}"
     for question, (_, game) in QUESTIONS.items()
-    if conditions_of(game)
+    if any(asks(study, question, game) for study, _ in conditions_of(game))
     for ending in FORMATS
 ]
+
+
+def shown(tables, question, game):
+    """(table, file) of every condition whose study asks the question."""
+    return [
+        (table, table_file(table, study, condition))
+        for table in tables
+        for study, condition in conditions_of(game)
+        if asks(study, question, game)
+    ]
 
 
 for question, (tables, game) in QUESTIONS.items():
@@ -51,7 +75,7 @@ for question, (tables, game) in QUESTIONS.items():
             f"draw_{question}"
         input:
             code("scripts/draw.py", f"fishpool/figures/{question}.py"),
-            table_files(tables, game),
+            [file for _, file in shown(tables, question, game)],
             script=source("scripts/draw.py"),
         output:
             **{ending: f"{RESULTS}/figures/{question}.{ending}" for ending in FORMATS},
@@ -61,7 +85,7 @@ for question, (tables, game) in QUESTIONS.items():
             "../envs/fishpool.yaml"
         params:
             question=question,
-            tables=table_arguments(tables, game),
+            tables=[f"{table}={file}" for table, file in shown(tables, question, game)],
         message:
             f"draw {question}"
         shell:

@@ -14,30 +14,11 @@ QUERIED = {
 # metric in Python -> (module and function of fishpool.analysis, the tables it reads, the game it belongs to)
 SOLVED = {
     "pd_strengths": ("ranking.rank_players", ["pd_individual"], "prisoners_dilemma"),
-    # "pd_strategy_shares": ("strategy_frequencies.strategy_shares", ["turns", "runs"], "prisoners_dilemma"),
+    "pd_strategy_shares": ("strategy_frequencies.shares_of_players", ["turns", "pd_individual"], "prisoners_dilemma"),
 }
-# several metrics in Python from one job, because they share what is costly -> the game they belong to (rules/GAME.smk)
-ANALYSED = {
-    table: ("dictator",)
-    for table in [
-        "dictator_payoffs",
-        "dictator_scores",
-        "dictator_pool",
-        "dictator_dominance",
-        "dictator_equilibria",
-        "dictator_trajectories",
-        "dictator_basins",
-        "dictator_boundary",
-        "dictator_sensitivity",
-        "dictator_type_masses",
-        "dictator_bloc",
-        "dictator_flips",
-        "dictator_draws",
-        "dictator_robustness",
-        "dictator_agreement",
-    ]
-}
-TABLES = [*RECORD_TABLES, *QUERIED, *SOLVED, *ANALYSED]
+TABLES = list(
+    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(table for game in GAMES for table in tables_of(game))])
+)
 
 
 for metric, (tables, game) in QUERIED.items():
@@ -54,6 +35,8 @@ for metric, (tables, game) in QUERIED.items():
             table_file(metric, "{study}", "{condition}"),
         log:
             f"{LOGS}/query/{metric}/{{study}}/{{condition}}.log",
+        wildcard_constraints:
+            study=one_of(one.name for one in CONFIG.studies if one.game not in CHAINS),
         conda:
             "../envs/fishpool.yaml"
         params:

@@ -15,6 +15,7 @@ rule tabulate:
         f"{LOGS}/tabulate/{{table}}/{{study}}/{{condition}}.log",
     wildcard_constraints:
         table=one_of(RECORD_TABLES),
+        study=one_of(one.name for one in CONFIG.studies if one.game not in CHAINS),
     conda:
         "../envs/fishpool.yaml"
     params:
