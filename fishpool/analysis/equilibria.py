@@ -11,7 +11,7 @@ are turned, so that sums over strategies run along memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SAME_POINT = 1e-4
 """Ends of runs closer than this in every frequency are one fixed point."""
+
+BRANCH_SIZE = 50
+"""The largest pool in which a branch of fixed points is followed: each of its many steps costs the size cubed."""
 
 
 class Dynamics(StrEnum):
@@ -275,7 +278,8 @@ def equilibria(
     """Iterate from every start, gather the ends into fixed points, and look for the unstable ones between them.
 
     Unstable points are roots found by Newton's method from the boundary between the largest basin and each of the next
-    few, and from the first `root_seeds` starts; none is guaranteed to be found.
+    few, and from the first `root_seeds` starts; where all of that finds no point, the branch of fixed points that
+    starts at beta 0 is followed to this beta (in pools up to BRANCH_SIZE). That all are found is not guaranteed.
     """
     starts = np.array(starts, np.float64, ndmin=2)
     runs = iterate(response, starts, dynamics)
@@ -286,6 +290,8 @@ def equilibria(
         seeds += [_boundary_path(response, points[0], other, dynamics) for other in points[1:6]]
         roots, residuals = newton(response, np.vstack(seeds))
         found = _distinct(roots[residuals < 1e-9], points)
+        if not len(points) and not len(found) and response.size <= BRANCH_SIZE:
+            found = _principal_point(response)
     everything = response(np.vstack([points, found]))  # once more, so that all are inside the simplex
     radii = np.array([spectral_radius(response, point, dynamics) for point in everything])
     residuals = np.abs(response(everything) - everything).max(axis=1) if len(everything) else np.zeros(0)
@@ -349,6 +355,55 @@ def _boundary_path(response: LogitResponse, here: Array, there: Array, dynamics:
     fields = np.array(path)
     residuals = np.abs(response(fields) - fields).max(axis=1)
     return fields[np.argsort(residuals)[: min(len(fields), 20)]]
+
+
+def _principal_point(response: LogitResponse, *, steps: int = 4000) -> Array:
+    """The fixed point on the branch from beta 0, shape (1, strategies); (0, strategies) if the steps do not suffice.
+
+    Pseudo-arclength continuation, which passes the turns of the branch (Turocy, "A dynamic homotopy interpretation of
+    the logistic quantal response equilibrium correspondence", 2005). Distance is that of (field, beta / target).
+    """
+    n, target = response.size, response.beta
+
+    def at(point: Array) -> LogitResponse:
+        return replace(response, beta=float(point[n] * target))
+
+    def gap(point: Array) -> Array:
+        return np.asarray(at(point)(point[None, :n])[0] - point[:n])
+
+    def derivative(point: Array) -> Array:
+        here, small = at(point), 1e-7
+        along = (gap(np.append(point[:n], point[n] + small)) - gap(np.append(point[:n], point[n] - small))) / (
+            2 * small
+        )
+        return np.column_stack([here.jacobian(point[None, :n])[0] - np.eye(n), along])
+
+    point = np.append(replace(response, beta=0.0)(centre(n))[0], 0.0)
+    tangent, length = np.append(np.zeros(n), 1.0), 1e-3
+    for _ in range(steps):
+        trial, direction = point + length * tangent, tangent
+        for _ in range(8):
+            matrix = np.vstack([derivative(trial), direction])
+            error = np.append(gap(trial), direction @ (trial - point) - length)
+            trial = trial - np.linalg.lstsq(matrix, error, rcond=None)[0]
+            if np.abs(error).max() < 1e-10:
+                break
+        if np.abs(gap(trial)).max() > 1e-8:
+            length /= 2
+            continue
+        if trial[n] >= 1:
+            share = (1 - point[n]) / (trial[n] - point[n])
+            roots, residuals = newton(response, (point + share * (trial - point))[None, :n])
+            if residuals[0] < 1e-9:
+                return roots
+            length /= 2  # too long a step over the last stretch
+            continue
+        last = tangent
+        tangent = np.linalg.svd(derivative(trial))[2][-1]
+        tangent = tangent if tangent @ last >= 0 else -tangent
+        length = min(length * (1.5 if tangent @ last > 0.98 else 0.7), 0.05)
+        point = trial
+    return np.zeros((0, n))
 
 
 def _distinct(roots: Array, known: Array) -> Array:
