@@ -97,6 +97,15 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("flipped", "boolean", "whether noise turned the submitted choice into its opposite"),
         Column("payoff", "integer", "points of the round; empty if the round was not scored", False),
     ),
+    ("dictator", "turns"): (
+        Column("recipient", "string", "the strategy that the dictator (agent) decides about"),
+        Column("family", "string", "the dictator's family, from its document"),
+        Column("replicate", "integer", "which of the oracle's answers about this pair, counted from 1"),
+        Column("decision", "string", "SHARE or TAKE; empty if the oracle gave no readable answer", False),
+        Column("dictator_value", "number", "what the dictator receives; empty if undecided", False),
+        Column("recipient_value", "number", "what the recipient receives; empty if undecided", False),
+        Column("chosen", "boolean", "formal oracle: whether no finite regress decides it; empty for others", False),
+    ),
     ("commons", "runs"): (
         Column("n", "integer", "agents at the pool"),
         Column("horizon", "integer", "rounds until the game ends if the pool does not collapse"),
@@ -132,6 +141,7 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
 GAME_TABLES: dict[str, tuple[str, ...]] = {
     "prisoners_dilemma": ("runs", "turns"),
     "commons": ("runs", "turns", "claims", "twins"),
+    "dictator": ("runs", "turns"),
 }
 
 

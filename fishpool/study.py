@@ -18,8 +18,11 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from fishpool.documents import locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
+from fishpool.oracles.decisions import decisions_file, published
+from fishpool.oracles.formal import resolve
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
@@ -49,11 +52,12 @@ class Condition:
     parameters: dict[str, Any] = field(hash=False)
     players: tuple[Player, ...]
     turn_timeout: float
+    files: tuple[str, ...] = ()  # what its play reads besides the sources: strategy documents, a decision file
 
     @property
     def runs_per_seed(self) -> int:
-        """One pool of agents; in a game of two, every unordered pair of players, self-play included."""
-        return 1 if self.game == "commons" else len(self.players) * (len(self.players) + 1) // 2
+        """One pool or tournament; in a game of two, every unordered pair of players, self-play included."""
+        return 1 if self.game in ("commons", "dictator") else len(self.players) * (len(self.players) + 1) // 2
 
     @property
     def model_calls_per_seed(self) -> int:
@@ -66,7 +70,7 @@ class Study:
     """A validated study; `strategy_set` is what the strategy-frequency estimation fits, empty for games without it.
 
     `questions` are those whose figures show the study; `contrasts` are mappings with the keys question, study, metric,
-    a, b and player.
+    a, b and player; `analysis` is what the analysis of a dictator tournament varies, as JSON values.
     """
 
     name: str
@@ -78,6 +82,7 @@ class Study:
     strategy_set: tuple[str, ...]
     questions: tuple[str, ...] = ()
     contrasts: tuple[dict[str, Any], ...] = field(default=(), hash=False)
+    analysis: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def shards(self, condition: Condition) -> tuple[Shard, ...]:
         """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them."""
@@ -180,6 +185,8 @@ def _config(review: _Review) -> Config:
 
 def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Study:
     game = given["game"]
+    if game == "dictator":
+        return _dictator_study(name, given)
     players = tuple(_player(entry) for entry in given.get("players", ()))
     conditions = []
     for condition, overrides in given["conditions"].items():
@@ -217,6 +224,42 @@ def _parameters(game: str, base: Mapping[str, Any], overrides: Mapping[str, Any]
         if parameters["reveal"] is True:  # which YAML makes of the word true
             parameters["reveal"] = "true"
     return parameters
+
+
+def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
+    """One condition an oracle, each with one shard: nothing is drawn, so there is one seed."""
+    kinds = _definition("dictator")["properties"]
+    values = {key: given.get(key, kind.get("default")) for key, kind in kinds.items()}
+    own = {key: _exact(values[key], kinds[key]) for key in ("self_play", "endowment", "utility")}
+    folder = values["strategies"]
+    documents = [str(file) for file in sorted(locate(folder).glob("*.md"))]
+    conditions = []
+    for oracle, kind, file in _oracles(values["oracles"]):
+        parameters = {**own, "strategies": folder, "oracle": kind, "decisions": file}
+        files = (*documents, *([str(locate(file))] if file else []))
+        conditions.append(Condition(name, oracle, "dictator", parameters, (Player(oracle, kind),), 0.0, files))
+    analysis = {key: values[key] for key in ("betas", "starts", "draws")} | own
+    return Study(
+        name=name,
+        game="dictator",
+        seeds=(0,),
+        seeds_per_job=1,
+        conditions=tuple(conditions),
+        players=tuple(condition.players[0] for condition in conditions),
+        strategy_set=(),
+        analysis=analysis,
+    )
+
+
+def _oracles(entries: Iterable[Any]) -> list[tuple[str, str, str | None]]:
+    """(name, kind, decision file) of each oracle; `formal` gives its greatest and its least fixed point."""
+    oracles: list[tuple[str, str, str | None]] = []
+    for entry in entries:
+        if isinstance(entry, str):
+            oracles += [(name, name, None) for name in ([entry, "formal_least"] if entry == "formal" else [entry])]
+        else:
+            oracles.append((entry.get("name", Path(entry["decisions"]).stem), "decisions", entry["decisions"]))
+    return oracles
 
 
 def _player(entry: str | Mapping[str, str]) -> Player:
@@ -344,7 +387,56 @@ def _check_agents(review: _Review, path: KeyPath, entry: str) -> None:
         review.add(path, f"is {_show(entry)}, which is no scripted player{_nearest(name, COMMONS_PLAYERS)}")
 
 
-_CHECKS = {"prisoners_dilemma": _check_prisoners_dilemma, "commons": _check_commons}
+def _check_dictator(review: _Review, study: KeyPath) -> None:
+    """The strategy documents, and whether each oracle can answer for all of them."""
+    folder = review.sound((*study, "strategies"))
+    if folder is None:
+        folder = _definition("dictator")["properties"]["strategies"]["default"]
+        if review.at((*study, "strategies")) is not None:
+            return
+    if not any(locate(folder).glob("*.md")):
+        review.add(
+            (*study, "strategies"), f"is {_show(folder)}, where no strategy document (*.md) is; add one a strategy"
+        )
+        return
+    try:
+        documents = read_documents(locate(folder))
+    except ValueError as faults:
+        for fault in str(faults).splitlines():
+            source, _, says = fault.partition(": ")
+            review.add_file(source, says)
+        return
+    names = [document.name for document in documents]
+    seen: set[str] = set()
+    for path in review.items((*study, "oracles")):
+        entry = review.sound(path)
+        if entry is None:
+            continue
+        for name, kind, file in _oracles([entry]):
+            if name in seen:
+                review.add(path, f"is a second oracle named {name}; give it a name of its own")
+            elif not re.fullmatch(_definition("name")["pattern"], name):
+                review.add(path, f"needs a name: {_show(name)} cannot be one; add name: ..")
+            seen.add(name)
+            try:
+                if kind == "published":
+                    published(names)
+                elif kind == "formal":
+                    resolve(documents)
+                elif file is not None:
+                    decisions_file(locate(file), names)
+            except OSError as fault:
+                review.add(path, f"names the decision file {_show(file)}, which cannot be read: {fault.strerror}")
+            except ValueError as faults:
+                first, *more = str(faults).splitlines()
+                review.add(path, f"cannot be asked: {first}{f' (and {len(more)} more faults)' if more else ''}")
+
+
+_CHECKS = {
+    "prisoners_dilemma": _check_prisoners_dilemma,
+    "commons": _check_commons,
+    "dictator": _check_dictator,
+}
 
 
 # ── The schema, and what it finds in sentences ───────────────────────────────────────────────────────────────────

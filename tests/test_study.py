@@ -293,7 +293,7 @@ def test_the_readme_shows_the_sentence_that_a_wrong_value_gets(written, said, tm
             "players[0].plyer is an unknown key; expected one of player, name; did",
         ),
         ("studies.one.players", [["Joss"]], "players[0] is a list of 1 item; expected the name of a scripted player"),
-        ("studies.one.game", 5, "is 5; expected one of prisoners_dilemma, commons"),
+        ("studies.one.game", 5, "is 5; expected one of prisoners_dilemma, commons, dictator"),
         ("studies.one", None, "studies.one is empty (null); expected a mapping with at least the key game"),
         ("studies.one.date", datetime.date(2024, 1, 2), "studies.one.date is a date; expected text, a number"),
         ("only", [], "only is a list of 0 items; expected the name of a study or a list"),
@@ -589,6 +589,11 @@ def documented() -> list[tuple[str, str, dict[str, Any]]]:
         ),
         ("A study of the fish pool", SCHEMA["$defs"]["contrast"]["properties"]),
         ("Parameters of the fish pool", SCHEMA["$defs"]["commons_parameters"]["properties"]),
+        (
+            "A study of the dictator game",
+            {key: kind for key, kind in SCHEMA["$defs"]["dictator"]["properties"].items() if key not in shared},
+        ),
+        ("A study of the dictator game", SCHEMA["$defs"]["oracle"]["properties"]),
     ]
     return [
         (section, key, {**SCHEMA["$defs"].get(kind.get("$ref", "").rpartition("/")[2], {}), **kind})

@@ -116,6 +116,27 @@ def shard_files(study, condition, name):
     return [shard_file(study, condition, shard, name) for shard in shards]
 
 
+# Tables of the games whose metrics in Python share what is costly: one job a condition computes them (rules/GAME.smk).
+ANALYSED = {
+    "dictator": [
+        "dictator_payoffs",
+        "dictator_scores",
+        "dictator_pool",
+        "dictator_dominance",
+        "dictator_equilibria",
+        "dictator_trajectories",
+        "dictator_basins",
+        "dictator_boundary",
+        "dictator_sensitivity",
+        "dictator_type_masses",
+        "dictator_bloc",
+        "dictator_flips",
+        "dictator_draws",
+        "dictator_robustness",
+        "dictator_agreement",
+    ],
+}
+
 # Metrics in SQL of the games whose studies have many small conditions: one job a condition computes them all, in this
 # order, each from the record tables and those before it; another one tabulates all its records (rules/chains.smk).
 CHAINS = {
@@ -148,7 +169,7 @@ def tables_of(game):
     """All tables that a game's studies have: its record tables, and the metrics of rules/metrics.smk."""
     metrics = {**QUERIED, **SOLVED}
     own = [metric for metric, entry in metrics.items() if entry[-1] in (game, None)]
-    return list(dict.fromkeys([*records.GAME_TABLES[game], *own, *CHAINS.get(game, ())]))
+    return list(dict.fromkeys([*records.GAME_TABLES[game], *own, *CHAINS.get(game, ()), *ANALYSED.get(game, ())]))
 
 
 def table_file(table, study, condition):
@@ -178,3 +199,9 @@ def table_arguments(tables, game=None):
 def condition_arguments(tables):
     """The same for the one condition of a job."""
     return lambda wildcards: [f"{table}={table_file(table, wildcards.study, wildcards.condition)}" for table in tables]
+
+
+def oracles_from(study, condition):
+    """The decisions of one oracle of a study, then those of the oracles after it: so each pair is compared once."""
+    names = [one.name for one in STUDIES[study].conditions]
+    return [table_file("dictator_decisions", study, name) for name in names[names.index(condition) :]]

@@ -13,6 +13,35 @@ QUESTIONS = {
     "rq09": (["pd_matchups", "pd_ranking", "pd_rounds"], "prisoners_dilemma"),
     "rq10": (["pd_rounds", "pd_profiles", "pd_ranking"], "prisoners_dilemma"),
     "rq11": (["pd_strategy_shares", "pd_ranking"], "prisoners_dilemma"),
+    "rq12": (
+        ["dictator_decisions", "dictator_payoffs", "dictator_scores", "dictator_dominance", "dictator_pool"],
+        "dictator",
+    ),
+    "rq13": (
+        [
+            "dictator_scores",
+            "dictator_pool",
+            "dictator_trajectories",
+            "dictator_equilibria",
+            "dictator_basins",
+            "dictator_boundary",
+            "dictator_sensitivity",
+            "dictator_type_masses",
+            "dictator_bloc",
+        ],
+        "dictator",
+    ),
+    "rq14": (
+        [
+            "dictator_scores",
+            "dictator_decisions",
+            "dictator_agreement",
+            "dictator_equilibria",
+            "dictator_flips",
+            "dictator_robustness",
+        ],
+        "dictator",
+    ),
 }
 
 

@@ -9,6 +9,7 @@ QUERIED = {
     "pd_ranking": (["pd_individual", "pd_strengths"], "prisoners_dilemma"),
     "pd_rounds": (["turns", "pd_individual"], "prisoners_dilemma"),
     "pd_profiles": (["pd_individual"], "prisoners_dilemma"),
+    "dictator_decisions": (["turns", "runs"], "dictator"),
 }
 # metric in Python -> (module and function of fishpool.analysis, the tables it reads, the game it belongs to)
 SOLVED = {
@@ -16,7 +17,7 @@ SOLVED = {
     "pd_strategy_shares": ("strategy_frequencies.shares_of_players", ["turns", "pd_individual"], "prisoners_dilemma"),
 }
 TABLES = list(
-    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(metric for game in GAMES for metric in CHAINS.get(game, ()))])
+    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(table for game in GAMES for table in tables_of(game))])
 )
 
 

@@ -1,6 +1,9 @@
 # Games are played a shard at a time: one condition and one block of seeds. The shard is the job's one parameter.
 
 
+# game -> what its play reads of this checkout besides sources
+DATA = {"dictator": [source("fishpool/oracles/published.csv")]}
+
 for game in GAMES:
 
     rule:
@@ -8,6 +11,8 @@ for game in GAMES:
             f"play_{game}"
         input:
             code("scripts/play.py", f"fishpool/runners/{game}.py"),
+            DATA.get(game, []),
+            lambda wildcards: CONDITIONS[wildcards.study, wildcards.condition].files,
             script=source("scripts/play.py"),
         output:
             [shard_file("{study}", "{condition}", "{shard}", f"{table}.jsonl") for table in records.GAME_TABLES[game]],

@@ -1,0 +1,132 @@
+"""How fast the dictator game is analysed: 2000 starts together against a loop over starts, and the cost by pool size.
+
+The loop is the plain way to write equation 10, one start after the other; both follow the same starts to the same
+points, and the benchmark refuses to time them if they do not. Pools beyond the published one are random profiles. Time
+is that of the processor, as in benchmarks/play.py.
+
+    python benchmarks/dictator.py [passes] [largest pool]
+"""
+
+import json
+import platform
+import resource
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from fishpool.analysis.dominance import dominance
+from fishpool.analysis.equilibria import equilibria, iterate, own_payoff, uniform_starts
+from fishpool.documents import read_documents
+from fishpool.games.dictator import payoff_matrix, play, stakes
+from fishpool.oracles.decisions import published
+
+BETA, STARTS, TOLERANCE = 20.0, 2000, 1e-9
+POOLS = (9, 50, 200, 1000)
+POOL_STARTS = 500
+RESULT = Path("results/benchmarks/dictator.json")
+
+
+def main(passes: int, largest: int) -> None:
+    documents = read_documents(Path(__file__).parents[1] / "config" / "strategies")
+    A = payoff_matrix(play(documents, published([d.name for d in documents])).decisions, stakes())
+    starts = uniform_starts(len(A), STARTS, 1)
+    if np.abs(in_a_loop(A, starts) - together(A, starts)).max() > 1e-6:
+        sys.exit("benchmarks/dictator.py: the two programs do not reach the same points, so their times say nothing")
+    seconds: dict[str, list[float]] = {"together": [], "in a loop": []}
+    for _ in range(passes):
+        seconds["in a loop"].append(timed(in_a_loop, A, starts))
+        # Ours is too short for one reading of the clock.
+        seconds["together"].append(timed(lambda: [together(A, starts) for _ in range(20)]) / 20)
+    typical = {name: median(of_passes) for name, of_passes in seconds.items()}
+    ratio = typical["in a loop"] / typical["together"]
+    print(f"{STARTS} plain starts at beta {BETA:g}, nine strategies; medians of {passes} passes, processor time")
+    print(f"  ours, all starts together   {typical['together'] * 1e3:9.2f} ms")
+    print(f"  a loop over starts          {typical['in a loop'] * 1e3:9.2f} ms   {ratio:.0f} times ours")
+    pools = [cost(size) for size in POOLS if size <= largest]
+    result = {
+        "beta": BETA,
+        "starts": STARTS,
+        "seconds": seconds,
+        "ratio": ratio,
+        "pool_starts": POOL_STARTS,
+        "pools": pools,
+        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    draw(pools, RESULT.with_suffix(""))
+    print(f"written: {RESULT} and the figure beside it")
+
+
+def in_a_loop(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    ends = np.empty_like(starts)
+    for i, field in enumerate(starts):
+        while True:
+            utility = BETA * (A @ field)
+            following = np.exp(utility - utility.max())
+            following /= following.sum()
+            change = np.abs(following - field).max()
+            field = following
+            if change < TOLERANCE:
+                break
+        ends[i] = field
+    return ends
+
+
+def together(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return iterate(own_payoff(A, BETA), starts, tolerance=TOLERANCE).points
+
+
+def cost(size: int) -> dict[str, float]:
+    """Seconds for the equilibria and the dominance of one random profile, and the peak memory of the process so far."""
+    rng = np.random.default_rng(size)
+    A = payoff_matrix((rng.random((size, size)) < 0.5).astype(float), stakes())
+    start = time.process_time()
+    found = equilibria(own_payoff(A, BETA), uniform_starts(size, POOL_STARTS, 1), root_seeds=200 if size < 100 else 5)
+    middle = time.process_time()
+    verdicts = dominance(A)
+    end = time.process_time()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    dominated = sum(verdict.kind != "none" for verdict in verdicts)
+    converged = float(found.runs.converged.mean())
+    print(
+        f"  {size:5d} strategies: equilibria {middle - start:8.2f} s, dominance {end - middle:8.2f} s, "
+        f"peak {memory:.2f} GiB; {len(found.points)} points, {converged:.0%} converged, {dominated} dominated",
+        flush=True,
+    )
+    return {"strategies": size, "equilibria": middle - start, "dominance": end - middle, "peak_gib": memory}
+
+
+def draw(pools: list[dict[str, float]], stem: Path) -> None:
+    import altair as alt
+    import polars as pl
+
+    from fishpool.figures import style
+    from fishpool.figures.files import save
+
+    rows = pl.DataFrame(pools).unpivot(["equilibria", "dominance"], index="strategies", variable_name="part")
+    chart = (
+        alt.Chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("strategies:Q", scale=alt.Scale(type="log"), axis=alt.Axis(values=list(POOLS))),
+            y=alt.Y("value:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="processor time (s)")),
+            color=alt.Color("part:N", title=None, scale=alt.Scale(range=["#0072B2", "#E69F00"])),
+        )
+        .properties(width=320, height=200)
+    )
+    notes = [f"Random profiles; {POOL_STARTS} plain starts at β = {BETA:g}; all linear programmes of dominance. n = 1."]
+    save(style.page(chart, "What a pool costs", notes, "Processor time by number of strategies."), stem)
+
+
+def timed(function, *arguments) -> float:
+    start = time.process_time()
+    function(*arguments)
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main(*[int(text) for text in sys.argv[1:]] or [5], *([POOLS[-1]] if len(sys.argv) < 3 else []))

@@ -1,0 +1,111 @@
+"""Strategy documents on disk: one Markdown file a strategy, front matter (name, family) above, the strategy below.
+
+Not a judge of what a document says: its text is opaque, hostile data, and only the body ever reaches an oracle.
+The limit of 1000 tokens is that of section 2 of the paper (see `fishpool.games.dictator`); the fields are described in
+`config/README.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from fishpool.games.dictator import Document
+
+TOKEN_LIMIT = 1000
+
+_TOKEN = re.compile(r"[A-Za-z0-9_]{1,8}|\S")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_CHECKOUT = Path(__file__).resolve().parents[1]
+_FIELDS = {"name", "family", "rule", "kind"}
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text, the same on every machine: up to eight ASCII letters or digits, or one other visible character.
+
+    No model's own tokenizer: those differ from each other, and a limit should not depend on which one is installed.
+    """
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def locate(path: str) -> Path:
+    """A file or folder that a config names: below the working directory, else below this checkout."""
+    here = Path(path)
+    return here if here.exists() or here.is_absolute() else Path(os.path.relpath(_CHECKOUT)) / here
+
+
+def read_documents(folder: Path) -> tuple[Document, ...]:
+    """All documents of a folder (`*.md`), in the order of their file names.
+
+    Raises ValueError with one sentence a fault, each on its own line.
+    """
+    paths = sorted(folder.glob("*.md"))
+    if not paths:
+        raise ValueError(f"{folder}: no strategy document (*.md) is there; add one file a strategy")
+    documents: list[Document] = []
+    faults: list[str] = []
+    first: dict[str, Path] = {}
+    for path in paths:
+        try:
+            document = parse_document(path.read_bytes(), str(path))
+        except ValueError as fault:
+            faults.append(str(fault))
+            continue
+        if document.name in first:
+            faults.append(f'{path}: name "{document.name}" is taken by {first[document.name]}; rename one of them')
+        first.setdefault(document.name, path)
+        documents.append(document)
+    if faults:
+        raise ValueError("\n".join(faults))
+    return tuple(documents)
+
+
+def parse_document(content: bytes, source: str) -> Document:
+    """One document from the bytes of its file; `source` names the file in the sentence of a ValueError."""
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as fault:
+        raise ValueError(f"{source}: byte {fault.start} is not UTF-8; save the file as UTF-8") from None
+    if not text.strip():
+        raise ValueError(f"{source}: the file is empty; write the front matter (name, family) and the strategy")
+    matter = _FRONT_MATTER.match(text)
+    if matter is None:
+        raise ValueError(f'{source}: front matter is missing; begin with "---", name: .., family: .., "---"')
+    fields = _front_matter(matter.group(1), source)
+    body = text[matter.end() :].strip("\n")
+    if not body.strip():
+        raise ValueError(f"{source}: nothing stands below the front matter; write the strategy there")
+    if (tokens := count_tokens(body)) > TOKEN_LIMIT:
+        raise ValueError(f"{source}: the strategy has {tokens} tokens, at most {TOKEN_LIMIT} are allowed; shorten it")
+    return Document(text=body, **fields)
+
+
+def _front_matter(text: str, source: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        fields = yaml.safe_load(text)
+    except yaml.YAMLError as fault:
+        where = getattr(fault, "problem_mark", None)
+        line = f" (line {where.line + 2})" if where else ""
+        raise ValueError(f"{source}: the front matter{line} is not YAML; write it as key: value") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{source}: the front matter holds no keys; write name: .. and family: ..")
+    for key in ("name", "family"):
+        value = fields.get(key)
+        if value is None:
+            raise ValueError(f"{source}: the front matter has no {key}; add {key}: ..")
+        if not (isinstance(value, str) and _NAME.fullmatch(value)):
+            raise ValueError(f"{source}: {key} is {value!r}, expected up to 64 letters, digits, hyphens or underscores")
+    if unknown := sorted(str(key) for key in fields.keys() - _FIELDS):
+        raise ValueError(
+            f'{source}: front matter key "{unknown[0]}" is unknown; known are {", ".join(sorted(_FIELDS))}'
+        )
+    if not isinstance(fields.get("rule"), str | None):
+        raise ValueError(f"{source}: rule is {fields['rule']!r}, expected the name of a decision rule")
+    if not isinstance(fields.get("kind"), bool | None):
+        raise ValueError(f"{source}: kind is {fields['kind']!r}, expected true or false")
+    return fields

@@ -1,0 +1,28 @@
+"""Compute all tables of one tournament: analyse_dictator.py --decisions FILE --settings JSON TABLE=FILE..."""
+
+import argparse
+import json
+from pathlib import Path
+
+import polars as pl
+
+from fishpool.analysis.dictator import Settings, dictator_tables, read_pools
+from fishpool.files import replacing
+from fishpool.inputs import add_tables
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decisions", required=True, type=Path, help="the table dictator_decisions, as Parquet")
+    parser.add_argument("--settings", required=True, type=json.loads, help="what the analysis varies, as JSON")
+    add_tables(parser)
+    arguments = parser.parse_args()
+    settings = Settings.from_config(arguments.settings)
+    tables = dictator_tables(read_pools(pl.read_parquet(arguments.decisions), settings))
+    for table, file in arguments.tables:
+        with replacing(file) as part:
+            tables[table].write_parquet(part, compression="zstd")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""RQ12, RQ13 and RQ14 from the tables of a tournament: what is drawn, and that nothing unknown is drawn as known."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from made_up import marks, texts
+
+from fishpool.analysis.dictator import Settings, compare_oracles, dictator_tables, read_pools
+from fishpool.documents import read_documents
+from fishpool.figures import rq12, rq13, rq14, strategies
+from fishpool.games.dictator import Document, Votes, play
+from fishpool.oracles.decisions import published
+
+DOCUMENTS = read_documents(Path(__file__).parents[2] / "config" / "strategies")
+NAMES = [document.name for document in DOCUMENTS]
+SMALL = Settings(starts=300, sweep_starts=20, type_starts=10, draws=5)
+
+
+def tables(documents=DOCUMENTS, oracle=None, *, self_play=True):
+    tournament = play(documents, oracle or published([d.name for d in documents]), self_play=self_play)
+    D = tournament.decisions
+    rows = [
+        {
+            "tournament": "t",
+            "oracle": "published",
+            "dictator": dictator.name,
+            "recipient": recipient.name,
+            "family": dictator.family,
+            "decision": None if np.isnan(D[i, j]) else "SHARE" if D[i, j] else "TAKE",
+            "replicates": int(tournament.replicates[i, j]),
+            "share_votes": int(tournament.share_votes[i, j]),
+        }
+        for i, dictator in enumerate(documents)
+        for j, recipient in enumerate(documents)
+        if tournament.played[i, j]
+    ]
+    decisions = pl.DataFrame(rows, infer_schema_length=None)
+    made = dictator_tables(read_pools(decisions, SMALL))
+    return made | {"dictator_decisions": decisions, "dictator_agreement": compare_oracles(decisions)}
+
+
+def draw(module, made):
+    code = module.chart.__code__
+    return module.chart(**{name: made[name] for name in code.co_varnames[: code.co_argcount]})
+
+
+def holed(dictator, recipient):
+    return (
+        Votes(0, 0)
+        if (dictator.name, recipient.name) == ("mirror", "selfish")
+        else published(NAMES)(dictator, recipient)
+    )
+
+
+@pytest.fixture(scope="module")
+def nine():
+    return tables()
+
+
+@pytest.fixture(scope="module")
+def incomplete():
+    return tables(oracle=holed)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return tables(self_play=False)
+
+
+def test_rq12_shows_the_leaderboard_and_who_dominates(nine):
+    shown = texts(draw(rq12, nine))
+    for text in ("59.055", "40.432", "1, 3, 5, 6", "none", "1. mirror", "9. selfish"):
+        assert text in shown
+
+
+def test_rq12_leaves_unknown_cells_empty(nine, incomplete, alone):
+    for made, cells in ((nine, 81), (incomplete, 80), (alone, 72)):
+        (decisions,) = marks(draw(rq12, made).to_dict(), "rect", "decision")
+        assert len(decisions) == cells
+    (payoffs,) = marks(draw(rq12, incomplete).to_dict(), "rect", "payoff")
+    assert len(payoffs) == 79
+    assert "n/a" in texts(draw(rq12, incomplete))
+
+
+def test_rq13_has_the_panels_of_figures_1_to_3(nine):
+    shown = texts(draw(rq13, nine))
+    for title in ("softmax, β = 1", "softmax, β = 5", "softmax, β = 20", "softmax, β = 20, basin 2"):
+        assert title in shown
+    assert "author types, β = 5" in shown
+    assert "author types, β = 20" in shown
+    assert "ρ = 1" in shown
+    assert "ρ = 4" in shown
+    assert any(text.startswith("dashed: chivalry > ") for text in shown)
+
+
+def test_rq13_draws_every_start_and_no_run_that_did_not_converge(nine):
+    spec = draw(rq13, nine).to_dict()
+    (starts,) = marks(spec, "circle", "reached")
+    assert len(starts) == 300
+    lost = nine["dictator_sensitivity"].filter(~pl.col("converged"))
+    for bars in marks(spec, "rect", "strategy"):
+        assert all(row["frequency"] is not None for row in bars)
+    assert not lost.is_empty()
+
+
+def test_rq13_says_that_nothing_is_known_where_decisions_are_missing(incomplete, alone):
+    for made in (incomplete, alone):
+        assert "decisions are missing, so no equilibrium is known" in texts(draw(rq13, made))
+
+
+def test_rq14_shows_agreement_flips_and_robustness(nine):
+    spec = draw(rq14, nine).to_dict()
+    shown = texts(draw(rq14, nine))
+    assert "76/81" in shown
+    for scheme in ("votes", "noise 1 %", "noise 3 %", "noise 10 %"):
+        assert any(text.startswith(scheme) for text in shown)
+    for rows in marks(spec, "rule", "rank_low"):
+        assert all(row["rank_low"] is not None for row in rows)
+
+
+def test_rq14_stands_without_equilibria(incomplete):
+    assert not any(text.startswith("noise 1 %") for text in texts(draw(rq14, incomplete)))
+
+
+@pytest.mark.parametrize("module", [rq12, rq13, rq14])
+def test_small_pools_and_empty_tables(module, nine):
+    pool = [Document("one", "new", "", None), Document("two", "new", "", None)]
+    for documents in (pool[:1], pool):
+        assert texts(draw(module, tables(documents, lambda d, r: Votes(1, 1))))
+    empty = {name: table.clear() for name, table in nine.items()}
+    assert "no data" in texts(draw(module, empty))
+
+
+def test_colours_go_by_family_and_every_strategy_has_one(nine):
+    scale = strategies.colours(nine["dictator_scores"]).to_dict()
+    colour = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert len(set(colour.values())) == 9
+    assert colour["mirror"] == "#0072B2"
+    assert colour["cooperation-coalition"] == "#D55E00"
+    many = pl.DataFrame({"strategy": [f"s{i}" for i in range(40)], "family": ["a", "b"] * 20, "rank": range(40)})
+    assert len(strategies.colours(many).to_dict()["range"]) == 40
+
+
+def test_no_figure_holds_a_number_that_is_not_finite(nine, incomplete):
+    for made in (nine, incomplete):
+        for module in (rq12, rq13, rq14):
+            json.dumps(draw(module, made).to_dict(), allow_nan=False)

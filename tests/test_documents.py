@@ -1,0 +1,73 @@
+"""Strategy documents on disk, and the one sentence that each bad one gets."""
+
+from pathlib import Path
+
+import pytest
+
+from fishpool.documents import TOKEN_LIMIT, count_tokens, parse_document, read_documents
+
+GOOD = "---\nname: ada\nfamily: test\n---\nI share.\n"
+
+
+def test_the_nine_documents_of_the_product():
+    documents = read_documents(Path(__file__).parents[1] / "config" / "strategies")
+    assert len(documents) == 9
+    for document in documents:
+        assert count_tokens(document.text) <= TOKEN_LIMIT
+        assert "---" not in document.text  # nobody who reads the strategy sees its family
+        assert document.rule is not None
+
+
+def test_only_the_body_is_the_strategy():
+    document = parse_document(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode(), "ada.md")
+    assert (document.name, document.family, document.text) == ("ada", "test", "I share.")
+
+
+def test_a_rule_of_dashes_in_the_body_is_text():
+    document = parse_document(f"{GOOD}\n---\nname: eve\n---\n".encode(), "ada.md")
+    assert document.name == "ada"
+    assert "name: eve" in document.text
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"I share.\n", "front matter is missing"),
+        (b"---\nname: ada\nfamily: test\n", "front matter is missing"),
+        (b"---\nname: ada\nfamily: test\n---\n\n", "nothing stands below"),
+        (b"---\nname: ada\n---\nI share.", "no family"),
+        (b"---\nfamily: test\n---\nI share.", "no name"),
+        (b"---\n- ada\n---\nI share.", "holds no keys"),
+        (b"---\nname: [\n---\nI share.", "is not YAML"),
+        (b"---\nname: 7\nfamily: test\n---\nI share.", "name is 7"),
+        (b"---\nname: 'a b'\nfamily: test\n---\nI share.", "name is 'a b'"),
+        (b"---\nname: ada\nfamily: test\nmood: good\n---\nI share.", '"mood" is unknown'),
+        (b"---\nname: ada\nfamily: test\nkind: perhaps\n---\nI share.", "kind is 'perhaps'"),
+        (b"---\nname: ada\nfamily: test\n---\nI sh\xffre.", "is not UTF-8"),
+        (GOOD.encode() + b"word " * 1001, "1004 tokens, at most 1000"),
+        (GOOD.encode() + b"x" * 8001, "1004 tokens, at most 1000"),
+    ],
+)
+def test_a_bad_document_gets_one_sentence_that_names_the_file(content, says):
+    with pytest.raises(ValueError, match=r"ada\.md") as fault:
+        parse_document(content, "ada.md")
+    assert says in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+def test_every_fault_of_a_folder_is_told(tmp_path):
+    (tmp_path / "a.md").write_text(GOOD)
+    (tmp_path / "b.md").write_text(GOOD)
+    (tmp_path / "c.md").write_text("")
+    with pytest.raises(ValueError, match=r"c.md") as fault:
+        read_documents(tmp_path)
+    faults = str(fault.value).splitlines()
+    assert len(faults) == 2
+    assert 'name "ada" is taken by' in faults[0]
+
+
+def test_a_folder_without_documents(tmp_path):
+    with pytest.raises(ValueError, match="no strategy document"):
+        read_documents(tmp_path)
