@@ -14,6 +14,8 @@ from xml.sax.saxutils import quoteattr
 
 import altair as alt
 
+from fishpool.files import replacing
+
 _PIXELS_PER_INCH = 96  # the unit of a figure's sizes, and that of SVG
 _DOTS_PER_PIXEL = 3  # whole, so that cells of whole pixels meet without seams
 
@@ -27,13 +29,11 @@ class _ScriptSafe(json.JSONEncoder):
 
 def save(chart: Any, stem: Path) -> None:
     """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
     with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
         contents = {"svg": _svg(chart), "png": _png(chart), "html": _html(chart)}
     for ending, content in contents.items():
-        part = stem.with_name(f"{stem.name}.{ending}.part")
-        part.write_bytes(content)
-        part.replace(stem.with_name(f"{stem.name}.{ending}"))
+        with replacing(stem.with_name(f"{stem.name}.{ending}")) as part:
+            part.write_bytes(content)
 
 
 def _svg(chart: Any) -> bytes:
