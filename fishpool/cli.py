@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def check(arguments: argparse.Namespace) -> int:
             sum(condition.model_calls_per_seed * seeds for condition in study.conditions),
         )
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        names = ", ".join(condition.name for condition in study.conditions)
+        names = textwrap.shorten(", ".join(condition.name for condition in study.conditions), 60, placeholder=" ..")
         rows.append((study.name, study.game, names, f"{seeds:,}", *(f"{count:,}" for count in counts)))
     rows.append(("total", "", "", "", *(f"{total:,}" for total in totals)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
