@@ -129,4 +129,5 @@ def timed(function, *arguments) -> float:
 
 
 if __name__ == "__main__":
-    main(*[int(text) for text in sys.argv[1:]] or [5], *([POOLS[-1]] if len(sys.argv) < 3 else []))
+    given = [int(text) for text in sys.argv[1:]]
+    main(*given, *(5, POOLS[-1])[len(given) :])

@@ -37,6 +37,12 @@ def locate(path: str) -> Path:
     return here if here.exists() or here.is_absolute() else Path(os.path.relpath(_CHECKOUT)) / here
 
 
+def shown(text: str) -> str:
+    """Text from a file as a sentence can hold it: in quotes, cut after 60 characters, what does not print escaped."""
+    cut = text if len(text) <= 60 else f"{text[:58]}.."
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut) + '"'
+
+
 def read_documents(folder: Path) -> tuple[Document, ...]:
     """All documents of a folder (`*.md`), in the order of their file names.
 
@@ -92,6 +98,8 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
         where = getattr(fault, "problem_mark", None)
         line = f" (line {where.line + 2})" if where else ""
         raise ValueError(f"{source}: the front matter{line} is not YAML; write it as key: value") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        raise ValueError(f"{source}: the front matter holds a value that YAML cannot make; write plain text") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{source}: the front matter holds no keys; write name: .. and family: ..")
     for key in ("name", "family"):
@@ -99,13 +107,15 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
         if value is None:
             raise ValueError(f"{source}: the front matter has no {key}; add {key}: ..")
         if not (isinstance(value, str) and _NAME.fullmatch(value)):
-            raise ValueError(f"{source}: {key} is {value!r}, expected up to 64 letters, digits, hyphens or underscores")
+            raise ValueError(
+                f"{source}: {key} is {shown(str(value))}, expected up to 64 letters, digits, hyphens or underscores"
+            )
     if unknown := sorted(str(key) for key in fields.keys() - _FIELDS):
         raise ValueError(
-            f'{source}: front matter key "{unknown[0]}" is unknown; known are {", ".join(sorted(_FIELDS))}'
+            f"{source}: front matter key {shown(unknown[0])} is unknown; known are {', '.join(sorted(_FIELDS))}"
         )
     if not isinstance(fields.get("rule"), str | None):
-        raise ValueError(f"{source}: rule is {fields['rule']!r}, expected the name of a decision rule")
+        raise ValueError(f"{source}: rule is {shown(str(fields['rule']))}, expected the name of a decision rule")
     if not isinstance(fields.get("kind"), bool | None):
-        raise ValueError(f"{source}: kind is {fields['kind']!r}, expected true or false")
+        raise ValueError(f"{source}: kind is {shown(str(fields['kind']))}, expected true or false")
     return fields

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fishpool.documents import TOKEN_LIMIT, count_tokens, parse_document, read_documents
 
@@ -41,10 +43,10 @@ def test_a_rule_of_dashes_in_the_body_is_text():
         (b"---\nfamily: test\n---\nI share.", "no name"),
         (b"---\n- ada\n---\nI share.", "holds no keys"),
         (b"---\nname: [\n---\nI share.", "is not YAML"),
-        (b"---\nname: 7\nfamily: test\n---\nI share.", "name is 7"),
-        (b"---\nname: 'a b'\nfamily: test\n---\nI share.", "name is 'a b'"),
+        (b"---\nname: 7\nfamily: test\n---\nI share.", 'name is "7"'),
+        (b"---\nname: 'a b'\nfamily: test\n---\nI share.", 'name is "a b"'),
         (b"---\nname: ada\nfamily: test\nmood: good\n---\nI share.", '"mood" is unknown'),
-        (b"---\nname: ada\nfamily: test\nkind: perhaps\n---\nI share.", "kind is 'perhaps'"),
+        (b"---\nname: ada\nfamily: test\nkind: perhaps\n---\nI share.", 'kind is "perhaps"'),
         (b"---\nname: ada\nfamily: test\n---\nI sh\xffre.", "is not UTF-8"),
         (GOOD.encode() + b"word " * 1001, "1004 tokens, at most 1000"),
         (GOOD.encode() + b"x" * 8001, "1004 tokens, at most 1000"),
@@ -71,3 +73,22 @@ def test_every_fault_of_a_folder_is_told(tmp_path):
 def test_a_folder_without_documents(tmp_path):
     with pytest.raises(ValueError, match="no strategy document"):
         read_documents(tmp_path)
+
+
+@given(st.one_of(st.binary(), st.text().map(lambda text: f"---\n{text}\n---\nI share.".encode("utf-8", "replace"))))
+@example(b"---\nname: 2024-13-40\nfamily: test\n---\nI share.")
+@example(b"---\nname: " + b"[" * 2000 + b"\n---\nI share.")
+@example(b"---\n&a name: *a\n? [x]\n: 1\n---\nI share.")
+@example(b"---\nname: !!python/object/apply:os.system ['true']\nfamily: test\n---\nI share.")
+@settings(deadline=None)
+def test_any_bytes_are_a_document_or_one_sentence(content):
+    try:
+        document = parse_document(content, "any.md")
+    except ValueError as error:
+        faults = str(error).splitlines()
+    else:
+        faults = ["any.md: "]
+        assert document.text.strip()
+        assert count_tokens(document.text) <= TOKEN_LIMIT
+    (fault,) = faults
+    assert fault.startswith("any.md: ")

@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+FLIP_SIZE = 50
+"""The largest pool in which every single decision is turned over."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the analysis varies; the defaults are the paper's.
@@ -770,6 +774,8 @@ def compare_oracles(dictator_decisions: pl.DataFrame) -> pl.DataFrame:
 def dictator_flips(pools: Sequence[Pool]) -> pl.DataFrame:
     """A row is a decided cell: what follows if this one decision is turned into its opposite.
 
+    In pools of more than FLIP_SIZE strategies only the cells with split votes: all of them would take hours.
+
     `winner` is the first-ranked strategy then (NULL in a tie), `winner_changes` whether it is another one,
     `undominated_changes` how many strategies become or cease to be purely undominated, `distance` half the sum of the
     changes of frequency in the equilibrium from the uniform start, `basin_change` the change of its basin's share of
@@ -789,6 +795,8 @@ def dictator_flips(pools: Sequence[Pool]) -> pl.DataFrame:
         before = outcome(pool.decisions, pool.stakes, pool.settings.betas[-1], starts)
         winner = _winner(before.scores)
         for i, j, changed in single_flips(pool.decisions):
+            if len(starts[0]) > FLIP_SIZE and pool.share_votes[i, j] in (0, pool.replicates[i, j]):
+                continue
             after = outcome(changed, pool.stakes, pool.settings.betas[-1], starts)
             now = _winner(after.scores)
             rows.append(

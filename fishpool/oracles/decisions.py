@@ -15,7 +15,10 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from fishpool.documents import shown
 from fishpool.games.dictator import Decision, Document, Oracle, Votes
+
+MOST_REPLICATES = 1000
 
 _REQUIRED = ("dictator", "recipient", "decision")
 _OPTIONAL = ("share_votes", "replicates")
@@ -49,7 +52,7 @@ def parse_decisions(content: bytes, source: str, strategies: Sequence[str], *, s
         raise ValueError(f"{source}: not a CSV file ({fault})") from None
     if columns not in (_REQUIRED, _REQUIRED + _OPTIONAL):
         raise ValueError(
-            f"{source}: the columns are {', '.join(columns) or 'missing'}; "
+            f"{source}: the columns are {shown(', '.join(columns)) if columns else 'missing'}; "
             f"expected {', '.join(_REQUIRED)} and, if there are votes, {', '.join(_OPTIONAL)}"
         )
     cells: dict[tuple[str, str], Votes] = {}
@@ -60,7 +63,7 @@ def parse_decisions(content: bytes, source: str, strategies: Sequence[str], *, s
         pair = (row["dictator"] or "", row["recipient"] or "")
         unknown = [name for name in pair if name not in pool]
         if unknown and not subset:
-            faults.append(f'{where}: no document has the name "{unknown[0]}"; remove the row or add the document')
+            faults.append(f"{where}: no document has the name {shown(unknown[0])}; remove the row or add the document")
         elif pair in cells:
             faults.append(f'{where}: "{pair[0]}" on "{pair[1]}" has a row already; keep one of them')
         else:
@@ -93,14 +96,18 @@ def _votes(row: dict[str, str], *, votes: bool) -> Votes:
         raise ValueError("the row has not as many fields as the header; write one field a column")
     decision = row["decision"]
     if decision not in ("", *Decision):
-        raise ValueError(f'decision is "{decision}", expected SHARE, TAKE or nothing')
+        raise ValueError(f"decision is {shown(decision)}, expected SHARE, TAKE or nothing")
     if not votes:
         return Votes(int(decision == Decision.SHARE), int(decision != ""))
     if not (row["share_votes"].isdecimal() and row["replicates"].isdecimal()):
         raise ValueError("share_votes and replicates are counts, expected two whole numbers")
+    if max(len(row["share_votes"]), len(row["replicates"])) > 9:
+        raise ValueError(f"share_votes or replicates has more than nine digits; at most {MOST_REPLICATES} are read")
     share, replicates = int(row["share_votes"]), int(row["replicates"])
     margin = 2 * share - replicates
     majority = "" if margin == 0 else Decision.SHARE if margin > 0 else Decision.TAKE
+    if replicates > MOST_REPLICATES:
+        raise ValueError(f"replicates is {replicates}, at most {MOST_REPLICATES} are read")
     if share > replicates or decision != majority:
-        raise ValueError(f'decision is "{decision}", but {share} of {replicates} votes are for SHARE')
+        raise ValueError(f"decision is {shown(decision)}, but {share} of {replicates} votes are for SHARE")
     return Votes(share, replicates)

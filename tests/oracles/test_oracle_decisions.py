@@ -1,6 +1,8 @@
 """Oracles that look answers up: the published table, and decision files good and bad."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fishpool.games.dictator import Document, Votes, play
 from fishpool.oracles.decisions import decisions_file, parse_decisions, published
@@ -44,7 +46,7 @@ def test_five_published_cells_have_one_dissenter_each():
         (GOOD.replace("ada,bob,TAKE", "ada,bob,take"), 'line 3: decision is "take"'),
         (GOOD.replace("ada,bob,TAKE", "ada,bob"), "line 3: the row has not as many fields"),
         (GOOD.replace("ada,bob,TAKE", "ada,bob,TAKE,TAKE"), "line 3: the row has not as many fields"),
-        (GOOD.replace("recipient", "other"), "the columns are dictator, other, decision"),
+        (GOOD.replace("recipient", "other"), 'the columns are "dictator, other, decision"'),
         ("", "the columns are missing"),
     ],
 )
@@ -55,7 +57,19 @@ def test_a_bad_decision_file_gets_one_sentence(content, says):
     assert "\n" not in str(fault.value)
 
 
-@pytest.mark.parametrize("votes", ["SHARE,1,3", "TAKE,1,2", "SHARE,3,2", ",1,3", "SHARE,a,b", "SHARE,-1,1"])
+@pytest.mark.parametrize(
+    "votes",
+    [
+        "SHARE,1,3",
+        "TAKE,1,2",
+        "SHARE,3,2",
+        ",1,3",
+        "SHARE,a,b",
+        "SHARE,-1,1",
+        "SHARE,9999,9999",
+        f"SHARE,{'9' * 5000},1",
+    ],
+)
 def test_a_decision_is_the_majority_of_its_votes(votes):
     with pytest.raises(ValueError, match=r"line 2"):
         parse_decisions(
@@ -71,3 +85,15 @@ def test_not_utf_8():
 def test_published_knows_its_nine_only():
     with pytest.raises(ValueError, match='published: has no decisions about "eve"'):
         published(["mirror", "eve"])
+
+
+@given(st.one_of(st.binary(), st.text().map(lambda text: (HEADER + text).encode("utf-8", "replace"))))
+def test_any_bytes_are_decisions_or_sentences(content):
+    try:
+        oracle = parse_decisions(content, "any.csv", POOL)
+    except ValueError as error:
+        faults = str(error).splitlines()
+    else:
+        faults = []
+        assert play(DOCUMENTS, oracle).replicates.shape == (2, 2)
+    assert all(fault.startswith("any.csv") for fault in faults)
