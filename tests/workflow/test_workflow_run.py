@@ -71,6 +71,8 @@ def test_the_database_holds_the_rows_of_every_table(finished):
     for table in tables:
         parquet = duckdb.read_parquet(f"{folder}/{table}/tiny/*.parquet")
         assert sorted(map(repr, finished.ask(f'FROM "{table}"'))) == sorted(map(repr, parquet.fetchall())), table
+    said = dict(finished.ask("SELECT table_name, comment FROM duckdb_tables()"))
+    assert [table for table, comment in said.items() if not (comment or "").startswith(f"{table}: a row is ")] == []
     seeds, pairs, rounds = 4, 6, 20
     assert finished.ask("SELECT count(*) FROM runs") == [(2 * seeds * pairs,)]
     assert finished.ask("SELECT count(*) FROM turns") == [(2 * seeds * pairs * 2 * rounds,)]

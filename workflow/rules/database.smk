@@ -12,6 +12,7 @@ rule collect:
         code("scripts/collect.py"),
         table_files(TABLES),
         list(COMPARISONS.values()),
+        comments=source("workflow/schemas/tables.yaml"),
         sql=QUERIES,
         script=source("scripts/collect.py"),
     output:
@@ -22,10 +23,11 @@ rule collect:
         "../envs/fishpool.yaml"
     threads: 2
     params:
-        tables=sorted([*table_arguments(TABLES), *(f"{table}={file}" for table, file in COMPARISONS.items())]),  # the order of the config means something to figures only
+        # sorted, because the order of the config means something to figures only
+        tables=sorted([*table_arguments(TABLES), *(f"{table}={file}" for table, file in COMPARISONS.items())]),
         sql=[f"--sql={file}" for file in QUERIES],
     message:
         "collect all tables into {output}"
     shell:
-        "python {input.script:q} --output {output:q} --threads {threads} {params.sql:q} {params.tables:q}"
+        "python {input.script:q} --output {output:q} --comments {input.comments:q} --threads {threads} {params.sql:q} {params.tables:q}"
         " 2>&1 | tee {log:q}"
