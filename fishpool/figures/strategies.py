@@ -7,7 +7,9 @@ colours of Okabe and Ito, which survive colour blindness.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from colorsys import hls_to_rgb
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -19,33 +21,45 @@ if TYPE_CHECKING:
 
 ABSENT = "#d9d9d9"  # a cell that nobody decided, a run that does not converge
 
+# The first shades of a family are those of the paper's strategies; those of one family differ also to the colour-blind.
 _FAMILIES = {
-    "unconditional": ("#BDBDBD", "#4D4D4D"),  # greys: the giving one light, the taking one dark
-    "trait": ("#CC79A7", "#7E57A0", "#009E73"),
-    "reciprocity": ("#56B4E9", "#0072B2"),
-    "second-order": ("#F0C808", "#D55E00"),
+    "unconditional": ("#BDBDBD", "#4D4D4D", "#868686", "#000000", "#A98546"),
+    "trait": ("#CC79A7", "#7E57A0", "#009E73", "#F3BFDC", "#46285F"),
+    "reciprocity": ("#56B4E9", "#0072B2", "#00365C", "#A9DDF7", "#7087E8"),
+    "second-order": ("#F0C808", "#D55E00", "#7A3200", "#FFE9A0", "#FF9D5C"),
 }
-_OTHERS = ("#8C6D31", "#5F9EA0", "#A55194", "#637939", "#AD494A", "#7B4173")
+_OTHERS = (
+    ("#8C6D31", "#D9B35B", "#4F3B12", "#F0DCAA"),
+    ("#5F9EA0", "#24494B", "#8FD0CB", "#41777A"),
+    ("#A55194", "#DE9ED6", "#5E2355", "#F4D3EF"),
+    ("#AD494A", "#F0A3A6", "#6B1F20", "#F9D5D3"),
+    ("#637939", "#B5CF6B", "#3A4720", "#DCEBB2"),
+)
 
 
 def colours(scores: pl.DataFrame) -> alt.Scale:
     """The scale of a strategy's colour from `dictator_scores`; within a family, colours go by name.
 
-    Where a family has more strategies than hues, the hues come round again.
+    No two strategies have the same. Beyond the shades of its family, a strategy gets a hue that no other has.
     """
-    families = dict(zip(scores["strategy"], scores["family"], strict=True))
-    unknown = iter(_OTHERS * (1 + len(set(families.values()))))
-    hues = {
-        family: _FAMILIES.get(family) or (next(unknown), next(unknown)) for family in sorted(set(families.values()))
-    }
-    place: dict[str, int] = {}
-    colour = {}
-    for name in sorted(families):
-        family = families[name]
-        colour[name] = hues[family][place.get(family, 0) % len(hues[family])]
-        place[family] = place.get(family, 0) + 1
+    families = dict(sorted(zip(scores["strategy"], scores["family"], strict=True)))
+    unknown = iter(_OTHERS)
+    shades = {family: _FAMILIES.get(family) or next(unknown, ()) for family in sorted(set(families.values()))}
+    left = {family: iter(own) for family, own in shades.items()}
+    taken = {shade for own in shades.values() for shade in own}
+    further = (shade for shade in _further() if shade not in taken)
+    colour = {name: next(left[family], None) or next(further) for name, family in families.items()}
     names = ranked(scores)
     return alt.Scale(domain=names, range=[colour[name] for name in names])
+
+
+def _further() -> Iterator[str]:
+    """Colours without end: those of all families, then hues a golden section of the circle apart, dark and light."""
+    yield from (shade for own in zip(*_OTHERS, strict=True) for shade in own)
+    yield from (shade for own in _FAMILIES.values() for shade in own)
+    for place in count():
+        channels = hls_to_rgb(place * 0.618034 % 1, (0.35, 0.65, 0.5)[place % 3], 0.6)
+        yield "#" + "".join(f"{round(255 * channel):02X}" for channel in channels)
 
 
 def ranked(scores: pl.DataFrame) -> list[str]:

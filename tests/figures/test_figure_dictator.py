@@ -1,6 +1,7 @@
 """RQ12, RQ13 and RQ14 from the tables of a tournament: what is drawn, and that nothing unknown is drawn as known."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -140,8 +141,51 @@ def test_colours_go_by_family_and_every_strategy_has_one(nine):
     assert len(set(colour.values())) == 9
     assert colour["mirror"] == "#0072B2"
     assert colour["cooperation-coalition"] == "#D55E00"
-    many = pl.DataFrame({"strategy": [f"s{i}" for i in range(40)], "family": ["a", "b"] * 20, "rank": range(40)})
-    assert len(strategies.colours(many).to_dict()["range"]) == 40
+
+
+def scores_of(families):
+    return pl.DataFrame(
+        {"strategy": [f"s{i}" for i in range(len(families))], "family": families, "rank": range(len(families))}
+    )
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+@pytest.mark.parametrize("family", ["unconditional", "trait", "reciprocity", "second-order", "their own"])
+def test_strategies_of_one_family_look_different_also_to_the_colour_blind(family, size):
+    shades = strategies.colours(scores_of([family] * size)).to_dict()["range"]
+    for one, other in combinations(shades, 2):
+        for sight in SIGHTS.values():
+            assert np.linalg.norm(seen(one, sight) - seen(other, sight)) > 15
+
+
+@pytest.mark.parametrize("families", [["reciprocity"] * 200, ["a", "b"] * 20, [f"family {i}" for i in range(60)]])
+def test_no_two_strategies_have_the_same_colour(families):
+    shades = strategies.colours(scores_of(families)).to_dict()["range"]
+    assert len(set(shades)) == len(families)
+    assert strategies.ABSENT.upper() not in shades
+
+
+# What a dichromat sees of linear light: G. M. Machado et al., "A Physiologically-based Model for Simulation of Color
+# Vision Deficiency" (2009), severity 1.0.
+SIGHTS = {
+    "normal": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+}
+
+
+def seen(shade, sight):
+    """CIELAB coordinates of a colour of sRGB, as this sight has it."""
+    channels = np.array([int(shade[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ np.clip(sight @ linear, 0, 1) / to_xyz.sum(axis=1)
+    x, y, z = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * 841 / 108 + 4 / 29)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_no_figure_holds_a_number_that_is_not_finite(nine, incomplete):
