@@ -379,9 +379,15 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
             )
 
 
+_GROUP = r"([1-9][0-9]{0,3}\*)?[^*]*"  # 4*salami, salami
+
+
 def _check_agents(review: _Review, path: KeyPath, entry: str) -> None:
     number, times, name = entry.rpartition("*")
-    if times and not re.fullmatch(r"[1-9]\d{0,3}", number):
+    close = "".join(entry.split())
+    if close != entry and re.fullmatch(_GROUP, close) and close.rpartition("*")[2] in COMMONS_PLAYERS:
+        review.add(path, f"is {_show(entry)}; expected it without spaces, {close}")
+    elif times and not re.fullmatch(_GROUP, entry):
         review.add(path, f"is {_show(entry)}; expected a whole number from 1 to 9999 before the *")
     elif name not in COMMONS_PLAYERS:
         review.add(path, f"is {_show(entry)}, which is no scripted player{_nearest(name, COMMONS_PLAYERS)}")
@@ -429,7 +435,11 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
                 review.add(path, f"names the decision file {_show(file)}, which cannot be read: {fault.strerror}")
             except ValueError as faults:
                 first, *more = str(faults).splitlines()
-                review.add(path, f"cannot be asked: {first}{f' (and {len(more)} more faults)' if more else ''}")
+                review.add(path, f"cannot be asked: {first}{_and_more(len(more))}")
+
+
+def _and_more(faults: int) -> str:
+    return f" (and {faults} more fault{'' if faults == 1 else 's'})" if faults else ""
 
 
 _CHECKS = {
@@ -509,7 +519,10 @@ def _add_unknown_keys(review: _Review, path: KeyPath, found: Mapping[str, Any], 
     _add_missing_keys(review, path, found, schema)
     if path not in review.faults:
         for key in _unknown_keys(found, schema):
-            review.add((*path, key), f"is an unknown key{_nearest(key, schema['properties'])}")
+            says = f"is an unknown key{_nearest(key, schema['properties'])}"
+            if key == "players" and schema == _definition("commons"):
+                says += "; the players of a fish pool are its agents, in base or in a condition"
+            review.add((*path, key), says)
 
 
 def _unknown_keys(found: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:

@@ -688,6 +688,10 @@ def test_contrasts_know_their_study_and_question():
             "base.agents[0] is '999999999*grim'; expected a whole number from 1 to 9999",
         ),
         ({}, {"agents": ["*grim"]}, "one.agents[0] is '*grim'; expected a whole number from 1 to 9999 before the *"),
+        ({}, {"agents": ["5 * grim"]}, "one.agents[0] is '5 * grim'; expected it without spaces, 5*grim"),
+        ({}, {"agents": ["5* grim"]}, "one.agents[0] is '5* grim'; expected it without spaces, 5*grim"),
+        ({}, {"agents": [" grim"]}, "one.agents[0] is ' grim'; expected it without spaces, grim"),
+        ({}, {"agents": ["0 * grim"]}, "one.agents[0] is '0 * grim'; expected a whole number from 1 to 9999 before"),
         ({}, {"agents": ["2*"]}, "one.agents[0] is '2*', which is no scripted player"),
         ({}, {"agents": []}, "one.agents is a list of 0 items; expected a list of scripted players"),
         ({}, {"reveal": "yes"}, "one.reveal is 'yes'; expected hidden or true"),
@@ -696,3 +700,9 @@ def test_contrasts_know_their_study_and_question():
 def test_a_pool_that_cannot_be_gets_one_sentence(base, condition, said):
     (fault,) = faults_of(pool(base, condition))
     assert said in fault
+
+
+def test_players_of_a_pool_are_sought_where_they_are():
+    (fault,) = faults_of(pool(players=["grim"]))
+    assert "pool.players is an unknown key" in fault
+    assert fault.endswith("; the players of a fish pool are its agents, in base or in a condition")

@@ -78,7 +78,8 @@ def test_every_faulty_document_gets_a_sentence_that_names_its_file(pool):
         (ALL.replace("ada,bob,TAKE\n", ""), 'the cell "ada" on "bob" is missing'),
         (ALL + "ada,ada,SHARE\n", '"ada" on "ada" has a row already'),
         (ALL + "eve,ada,SHARE\n", 'no document has the name "eve"'),
-        (ALL + "eve,ada,SHARE\neve,bob,SHARE\n", "(and 1 more faults)"),
+        (ALL + "eve,ada,SHARE\neve,bob,SHARE\n", "(and 1 more fault)"),
+        (ALL + "eve,ada,SHARE\neve,bob,SHARE\neve,eve,SHARE\n", "(and 2 more faults)"),
     ],
 )
 def test_a_faulty_decision_file_gets_one_sentence(pool, text, says):
