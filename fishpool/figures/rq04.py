@@ -36,7 +36,8 @@ def chart(commons_deviation_points: pl.DataFrame) -> Any:
         "A point is one value of what departing from a promise changed, against keeping it under the same luck; its "
         "area grows with how often it occurred; n: departures. Both axes are logarithmic in either direction from 0.",
         "The future is valued at what the remaining rounds yield if they keep the escapement. Players who never "
-        "departed from a promise have no panel.",
+        "departed from a promise have no panel. Catching less than a promised ceiling, as white_liar does, is a "
+        "departure but no broken promise.",
     ]
     counts = points.group_by("player", "class").agg(pl.col("deviations").sum()).sort("player", "class")
     summary = " ".join(f"{player}: {number} {kind}." for player, kind, number in counts.iter_rows())

@@ -35,7 +35,8 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
         "Mean over runs, and below it its 95 % bootstrap interval over seeds (none where nothing varies). "
         f"{style.numbers(cells, 'runs')} runs a cell, paired by seed.",
         "Stock: what agents see of it. Memory: whether all past promises, reports and published catches are shown, or "
-        "only those of the last round.",
+        "only those of the last round. Scripted players look no further back than the last round, but for grim, which "
+        "then takes all it sees and so ends the pool: for them the two rows show that memory changes nothing else.",
     ]
     summary = " ".join(
         f"Stock {row['stock']}, memory {row['memory']}: {row['estimate']:.2f}."

@@ -360,7 +360,7 @@ def _bloc(bloc: pl.DataFrame, scores: pl.DataFrame) -> Any:
         y=alt.Y(
             "rank:Q",
             scale=alt.Scale(domain=[1, size], nice=False, reverse=True),
-            axis=alt.Axis(title="rank", values=list(range(1, size + 1, 1 + size // 15))),
+            axis=alt.Axis(title="rank", values=list(range(1, size + 1, 1 + size // 15)), format="d"),
         ),
         **encodings,
     ).properties(width=100, height=152)

@@ -61,12 +61,16 @@ def chart(
             for a, b, agree, cells in agreement.select("oracle_a", "oracle_b", "agree", "cells").iter_rows()
             if a != b
         ]
-    draws = style.numbers(dictator_robustness, "draws")
+    drawn = dictator_robustness.filter(pl.col("draws") > 0)
     notes = [
         "An oracle beside itself: the mean share of a cell's votes that its decision has, over the cells with several "
         "votes. Resampled: votes, one answer drawn from each cell's votes; noise, decisions turned over at this rate.",
-        f"Points: medians over {draws} resampled tournaments; bars: the middle 95 % of them, none where all are equal.",
     ]
+    if not drawn.is_empty():
+        notes.append(
+            f"Points: medians over {style.numbers(drawn, 'draws')} resampled tournaments; bars: the middle 95 % of "
+            "them, none where all are equal."
+        )
     return style.page(
         alt.vconcat(*parts, spacing=30).resolve_scale(color="independent"), QUESTION, notes, " ".join(described)
     )
@@ -271,6 +275,8 @@ def _points(
     frame: pl.DataFrame, field: str, y: alt.Y, scale: alt.Scale, title: str, scores: pl.DataFrame, width: int
 ) -> Any:
     axis = alt.Axis(title=title, tickCount=3, grid=False)
+    if field == "rank":
+        axis = alt.Axis(title=title, values=_ranks(scores.height), format="d", grid=False)
     colour = strategies.encoding(scores, orient=None)
     bars = alt.Chart(frame.drop_nulls(f"{field}_low")).mark_rule(strokeWidth=1.6, opacity=1)
     marks = alt.Chart(frame.drop_nulls(field)).mark_point(
@@ -283,3 +289,8 @@ def _points(
         width=width,
         height=14 * frame.height,
     )
+
+
+def _ranks(last: int) -> list[int]:
+    """At most three whole ranks, evenly spaced from the first."""
+    return list(range(1, last + 1, max(1, (last - 1) // 2)))[:3]
