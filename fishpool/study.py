@@ -383,7 +383,7 @@ _GROUP = r"([1-9][0-9]{0,3}\*)?[^*]*"  # 4*salami, salami
 
 
 def _check_agents(review: _Review, path: KeyPath, entry: str) -> None:
-    number, times, name = entry.rpartition("*")
+    _, times, name = entry.rpartition("*")
     close = "".join(entry.split())
     if close != entry and re.fullmatch(_GROUP, close) and close.rpartition("*")[2] in COMMONS_PLAYERS:
         review.add(path, f"is {_show(entry)}; expected it without spaces, {close}")
