@@ -37,7 +37,7 @@ def chart(commons_estimates: pl.DataFrame, commons_conditions: pl.DataFrame) -> 
                 line = here.filter(pl.col("metric") == metric, pl.col("others").fill_null(kind) == kind).sort("liars")
                 panels.append(_panel(line, title if place == 0 else None, f"k {names} among {kind}", width))
             rows.append(
-                alt.hconcat(*panels, spacing=16, title=style.heading(str(study)) if metric == "efficiency" else "")
+                alt.hconcat(*panels, spacing=2, title=style.heading(str(study)) if metric == "efficiency" else "")
             )
     notes = [
         "Pools of which k agents lie by rule; the others are all of one kind. Above: catch over the sustainable catch. "
@@ -55,7 +55,10 @@ def _panel(line: pl.DataFrame, title: str | None, name: str, width: float) -> An
     most = max(line["liars"].to_list(), default=0)
     ticks = alt.Axis(title="liars in the pool, k", values=list(range(most + 1)), format="d", grid=False)
     x = alt.X("liars", type="quantitative", scale=alt.Scale(domain=[0, most], padding=6), axis=ticks)
-    scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, labels=title is not None, tickCount=5)
+    ink = (
+        style.INK if title else "transparent"
+    )  # without labels the panel's name would stand lower than its neighbour's
+    scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(title=title, labelColor=ink, tickCount=5)
     tooltip = told([], ["liars", "estimate", "low", "high", "runs"])
     y = alt.Y("estimate", type="quantitative", scale=scale, axis=axis)
     low = alt.Y("low", type="quantitative", scale=scale, axis=axis)
