@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -23,6 +23,7 @@ from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
 from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import resolve
+from fishpool.players.commons import LIARS
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
@@ -357,14 +358,20 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
             entry = review.sound(path)
             if entry is not None:
                 _check_agents(review, path, entry)
+    conditions: dict[str, dict[str, Any]] = {}  # the parameters of those without a fault
     base = review.at((*study, "base")) or {}
     if review.sound((*study, "base")) is not None or not base:
         for condition in review.keys((*study, "conditions")):
             place = (*study, "conditions", condition)
             overrides = review.sound(place)
             if overrides is not None:
-                for key, says in impossible(parameters_of(_parameters("commons", base, overrides))).items():
+                filled = _parameters("commons", base, overrides)
+                faults = impossible(parameters_of(filled))
+                for key, says in faults.items():
                     review.add((*place, key), says)
+                if not faults:
+                    conditions[condition] = filled
+    _check_questions(review, study, conditions)
     for contrast in review.items((*study, "contrasts")):
         for side in "ab":
             name = review.sound((*contrast, side))
@@ -377,6 +384,41 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
                 (*contrast, "player"),
                 f"is {_show(player)}, which is no scripted player{_nearest(player, COMMONS_PLAYERS)}",
             )
+
+
+def _check_questions(review: _Review, study: KeyPath, conditions: Mapping[str, Mapping[str, Any]]) -> None:
+    """A fault for a question whose figure would draw two of the conditions over each other."""
+    for path in review.items((*study, "questions")):
+        question = review.sound(path)
+        if question not in _PLACES:
+            continue
+        differ, place = _PLACES[question]
+        seen: dict[Any, str] = {}
+        for name, parameters in conditions.items():
+            other = seen.setdefault(place(parameters), name)
+            if other != name:
+                review.add(
+                    path,
+                    f"is {_show(question)}, whose figure has one place for the conditions {_show_key(other)} and "
+                    f"{_show_key(name)}; let them differ in {differ}, or leave the question out",
+                )
+
+
+def _liars_and_others(parameters: Mapping[str, Any]) -> tuple[int, frozenset[str]]:
+    agents = parameters["agents"]
+    return sum(name in LIARS for name in agents), frozenset(agents) - LIARS
+
+
+# What tells the conditions of a study apart in a figure: in words, and as a value. RQ1 has a panel for each condition.
+_PLACES: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "rq03": (
+        "the fine, in audit_q times fine, or in who fishes",
+        lambda given: (given["fine"], given["audit_q"] * given["fine"], frozenset(given["agents"])),
+    ),
+    "rq05": ("speech", lambda given: given["speech"]),
+    "rq06": ("the number of liars, or in who the others are", _liars_and_others),
+    "rq07": ("stock or memory", lambda given: (given["stock"], given["memory"])),
+}
 
 
 _GROUP = r"([1-9][0-9]{0,3}\*)?[^*]*"  # 4*salami, salami

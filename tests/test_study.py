@@ -22,6 +22,7 @@ from fishpool import study
 from fishpool.analysis.commons import TwinKind as commons_twins
 from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import Parameters
+from fishpool.players.commons import LIARS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
 from fishpool.study import Config, ConfigError
@@ -706,3 +707,43 @@ def test_players_of_a_pool_are_sought_where_they_are():
     (fault,) = faults_of(pool(players=["grim"]))
     assert "pool.players is an unknown key" in fault
     assert fault.endswith("; the players of a fish pool are its agents, in base or in a condition")
+
+
+@pytest.mark.parametrize(
+    ("question", "one", "other", "differ"),
+    [
+        ("rq03", {"audit_q": 0.5, "fine": 2}, {"audit_q": 0.5, "fine": 2, "rounds": 3}, "the fine, in audit_q times"),
+        ("rq03", {"audit_q": 0.5, "fine": 0}, {"audit_q": 0.1, "fine": 0}, "the fine, in audit_q times"),
+        ("rq05", {}, {"rounds": 3}, "speech"),
+        ("rq06", {"agents": ["2*grim", "salami"]}, {"agents": ["opportunist", "3*grim"]}, "the number of liars"),
+        ("rq07", {"stock": "noisy"}, {"stock": "noisy", "noise": 0.5}, "stock or memory"),
+    ],
+)
+def test_a_study_does_not_ask_a_question_that_puts_two_conditions_on_one_place(question, one, other, differ):
+    conditions = {"one": one, "other": other, "third": one}
+    (fault,) = faults_of(pool(conditions=conditions, questions=["rq01", question]))
+    assert f"pool.questions[1] is '{question}', whose figure has one place for the conditions one and other;" in fault
+    assert f"let them differ in {differ}" in fault
+
+
+@pytest.mark.parametrize(
+    ("questions", "one", "other"),
+    [
+        (["rq03"], {"audit_q": 0.5, "fine": 2}, {"audit_q": 0.25, "fine": 4}),
+        (["rq03"], {"agents": ["grim", "salami"]}, {"agents": ["grim", "greedy_liar"]}),
+        (["rq05"], {}, {"speech": "forced_truth"}),
+        (["rq06"], {"agents": ["2*grim", "salami"]}, {"agents": ["2*conditional", "salami"]}),
+        (["rq06"], {"agents": ["2*grim", "salami"]}, {"agents": ["grim", "2*salami"]}),
+        (["rq07"], {"stock": "noisy"}, {"stock": "noisy", "memory": "none"}),
+        (["rq01", "rq04"], {}, {"rounds": 3}),
+    ],
+)
+def test_conditions_with_places_of_their_own_may_be_asked(questions, one, other):
+    (asked,) = study.load(pool(conditions={"one": one, "other": other}, questions=questions)).studies
+    assert asked.questions == tuple(questions)
+
+
+def test_the_figures_count_the_same_liars_as_the_check():
+    text = (ROOT / "workflow" / "sql" / "commons" / "commons_conditions.sql").read_text(encoding="utf-8")
+    named = re.findall(r"agent (?:NOT )?IN \(([^)]*)\)", text)
+    assert [set(re.findall(r"'(\w+)'", names)) for names in named] == [LIARS, LIARS]

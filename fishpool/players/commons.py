@@ -160,3 +160,5 @@ PLAYERS: Mapping[str, Player] = {
     "opportunist": _player(_opportunist, report=_understated),
     "random": _random,
 }
+
+LIARS = frozenset({"greedy_liar", "salami", "white_liar", "opportunist"})  # who lies by rule; `random` does by chance
