@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 CHECKSUMS = "SHA256SUMS"  # in the format of sha256sum, so that `sha256sum -c` checks a shard
+LINE_CHECKSUMS = ".crc32"  # beside each JSONL file, so that a changed line can be named
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,21 @@ def write(
     directory: Path, tables: Sequence[str], batches: Iterable[Mapping[str, pl.DataFrame]], progress: Progress
 ) -> None:
     """Write a shard's frames as one JSONL file a table, in `directory`, and their checksums; whole or not at all."""
+    names = {table: directory / f"{table}.jsonl" for table in tables}
     digests = {table: hashlib.sha256() for table in tables}
     with ExitStack() as stack:
-        parts = {table: stack.enter_context(replacing(directory / f"{table}.jsonl")) for table in tables}
+        parts = {table: stack.enter_context(replacing(name)) for table, name in names.items()}
         files = {table: stack.enter_context(part.open("wb")) for table, part in parts.items()}
+        sums = {table: stack.enter_context(replacing(line_checksums_of(name))) for table, name in names.items()}
+        lines = {table: stack.enter_context(part.open("wb")) for table, part in sums.items()}
         for frames in batches:
             for table, file in files.items():
                 buffer = BytesIO()
                 frames[table].write_ndjson(buffer)
                 digests[table].update(buffer.getbuffer())
                 file.write(buffer.getbuffer())
+                buffer.seek(0)
+                lines[table].write(line_checksums(buffer))
             progress.add(len(frames["runs"]))
         for file in files.values():
             file.flush()
@@ -86,6 +94,16 @@ def write(
     with replacing(directory / CHECKSUMS) as part:
         part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
     progress.end()
+
+
+def line_checksums(lines: Iterable[bytes]) -> bytes:
+    """CRC-32 of each line, four bytes a line, little-endian."""
+    sums = [zlib.crc32(line) for line in lines]
+    return struct.pack(f"<{len(sums)}I", *sums)
+
+
+def line_checksums_of(file: Path) -> Path:
+    return file.with_name(file.name + LINE_CHECKSUMS)
 
 
 class Progress:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fishpool.study import Config
 
-_RECORDS = re.compile(r"(?:(?:runs|turns|claims|twins|replies)\.jsonl|SHA256SUMS)(?:\.\d+\.part)?")
+_RECORDS = re.compile(r"(?:(?:runs|turns|claims|twins|replies)\.jsonl(?:\.crc32)?|SHA256SUMS)(?:\.\d+\.part)?")
 _TABLE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.parquet(?:\.\d+\.part)?")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fishpool import records
 from fishpool.files import replacing
-from fishpool.shards import CHECKSUMS
+from fishpool.shards import CHECKSUMS, line_checksums, line_checksums_of
 
 _REMEDY = "delete the file and run snakemake"
 
@@ -48,9 +48,23 @@ def find_fault(file: Path, game: str, table: str, *, changed: bool = True) -> st
             fault = _fault_of_line(line, columns)
             if fault:
                 return f"{file} line {number}: {fault}; {_REMEDY}"
-    if changed:
+    return _changed_line(file) if changed else ""
+
+
+def _changed_line(file: Path) -> str:
+    """Which line of a file of good records is not the one that was written."""
+    with file.open("rb") as lines:
+        found = line_checksums(lines)
+    try:
+        written = line_checksums_of(file).read_bytes()
+    except OSError:
+        written = b""
+    if not written or found == written:
         return f"{file}: changed after it was written (its checksum is not the one in {CHECKSUMS}); {_REMEDY}"
-    return ""
+    if written.startswith(found):
+        return f"{file}: ends after line {len(found) // 4}, but {len(written) // 4} lines were written; {_REMEDY}"
+    same = next((i for i in range(0, len(written), 4) if found[i : i + 4] != written[i : i + 4]), len(written))
+    return f"{file} line {same // 4 + 1}: changed after it was written; {_REMEDY}"
 
 
 def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:

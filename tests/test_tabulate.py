@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 from fishpool import records
 from fishpool.runners import prisoners_dilemma as runner
-from fishpool.shards import CHECKSUMS, Player, Progress, Shard, write
+from fishpool.shards import CHECKSUMS, Player, Progress, Shard, line_checksums_of, write
 from fishpool.tabulate import FaultyRecords, tabulate
 
 GAME = "prisoners_dilemma"
@@ -106,18 +106,37 @@ def test_a_file_cut_short_is_named_with_its_last_line(shards):
         convert(shards)
 
 
-@pytest.mark.parametrize("keep", [0, -1])
+@pytest.mark.parametrize("keep", [0, 1, -1])
 def test_a_file_torn_at_a_line_end_is_found_too(shards, keep):
     file = shards[0][1] / "turns.jsonl"
-    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:keep]))
-    with pytest.raises(FaultyRecords, match=r"turns.jsonl: changed after it was written"):
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:keep]))
+    kept = len(lines[:keep])
+    with pytest.raises(FaultyRecords, match=rf"jsonl: ends after line {kept}, but {len(lines)} lines were written"):
         convert(shards)
 
 
-def test_a_plausible_edit_is_found_too(shards):
+@pytest.mark.parametrize("number", [1, 2, 40])
+def test_a_plausible_edit_is_found_too(shards, number):
     file = shards[0][1] / "turns.jsonl"
-    edit(file, 1, lambda line: line.replace(b'"attempts":1', b'"attempts":2'))
-    with pytest.raises(FaultyRecords, match=r"turns.jsonl: changed after it was written"):
+    edit(file, number, replaced(b'"attempts":1', b'"attempts":2'))
+    with pytest.raises(FaultyRecords, match=rf"turns.jsonl line {number}: changed after it was written; delete the"):
+        convert(shards)
+
+
+def test_a_line_more_is_found_too(shards):
+    file = shards[0][1] / "turns.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines, lines[0]]))
+    with pytest.raises(FaultyRecords, match=rf"turns.jsonl line {len(lines) + 1}: changed after it was written"):
+        convert(shards)
+
+
+def test_without_its_line_checksums_a_changed_file_is_still_found(shards):
+    file = shards[0][1] / "turns.jsonl"
+    edit(file, 1, replaced(b'"attempts":1', b'"attempts":2'))
+    line_checksums_of(file).unlink()
+    with pytest.raises(FaultyRecords, match=r"turns.jsonl: changed after it was written \(its checksum"):
         convert(shards)
 
 
