@@ -27,7 +27,7 @@ def test_everything_is_made_and_a_second_run_makes_nothing(pool):
             folder = pool.results / "jsonl" / "pool" / condition / shard
             assert {file.name for file in folder.iterdir()} == {
                 "SHA256SUMS",
-                *(f"{table}.jsonl" for table in records.GAME_TABLES["commons"]),
+                *(f"{table}.jsonl{end}" for table in records.GAME_TABLES["commons"] for end in ("", ".crc32")),
             }
         assert (pool.results / "parquet" / "commons_societal" / "pool" / f"{condition}.parquet").is_file()
     assert {file.name for file in (pool.results / "figures").iterdir()} == {"rq05.svg", "rq05.png", "rq05.html"}
