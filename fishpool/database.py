@@ -31,12 +31,6 @@ def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.Du
     return connection
 
 
-def query(sql: str, tables: Mapping[str, Sequence[Path]], output: Path, threads: int = 1) -> None:
-    """Run one metric query over Parquet tables and write its rows to the Parquet file `output`."""
-    with connect(tables, threads) as connection, replacing(output) as part:
-        connection.sql(sql).write_parquet(str(part), compression="zstd")
-
-
 def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Path]], threads: int = 1) -> None:
     """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
     with connect(tables, threads) as connection:

@@ -53,7 +53,7 @@ def page(chart: Any, question: str, notes: Iterable[str], description: str) -> A
         subtitlePadding=5,
         offset=10,
     )
-    axis = {
+    words = {
         "labelFontSize": SMALL,
         "titleFontSize": SMALL,
         "titleFontWeight": "normal",
@@ -61,6 +61,8 @@ def page(chart: Any, question: str, notes: Iterable[str], description: str) -> A
         "titleColor": INK,
         "labelLimit": 0,
         "titleLimit": 0,
+    }
+    axis = words | {
         "maxExtent": 1000,
         "domainColor": FAINT,
         "tickColor": FAINT,
@@ -68,17 +70,7 @@ def page(chart: Any, question: str, notes: Iterable[str], description: str) -> A
         "gridColor": GRID,
         "gridWidth": 0.6,
     }
-    legend = {
-        "labelFontSize": SMALL,
-        "titleFontSize": SMALL,
-        "titleFontWeight": "normal",
-        "labelColor": INK,
-        "titleColor": INK,
-        "labelLimit": 0,
-        "titleLimit": 0,
-        "symbolOpacity": 1,
-        "symbolSize": 25,
-    }
+    legend = words | {"symbolOpacity": 1, "symbolSize": 25}
     return chart.properties(title=title, description=description).configure(
         font=FONT,
         background="white",

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fishpool.analysis.ranking import rank_players
-from fishpool.database import header, query
+from fishpool.database import header, query_in_turn
 from fishpool.games.prisoners_dilemma import Parameters
 from fishpool.runners import prisoners_dilemma as runner
 from fishpool.runners.prisoners_dilemma import Pairing
@@ -43,8 +43,8 @@ class Says:
         return reply
 
 
-def sql(metric):
-    return next(SQL.rglob(f"{metric}.sql")).read_text()
+def sql_file(metric):
+    return next(SQL.rglob(f"{metric}.sql"))
 
 
 class Tables:
@@ -69,8 +69,10 @@ class Tables:
         if not file.exists() and table == "pd_strengths":
             rank_players(self["pd_individual"]).write_parquet(file)
         if not file.exists():
-            inputs = {name: [self.directory / f"{name}.parquet"] for name in self.READS[table] if len(self[name]) >= 0}
-            query(sql(table), inputs, file)
+            for name in self.READS[table]:
+                self[name]  # computed first, if it is not there yet
+            inputs = {name: [self.directory / f"{name}.parquet"] for name in self.READS[table]}
+            query_in_turn({sql_file(table): file}, inputs)
         return pl.read_parquet(file)
 
 
