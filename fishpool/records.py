@@ -60,6 +60,9 @@ _TABLES: dict[str, tuple[Column, ...]] = {
         Column("turn_records", "integer", "how many rows of turns the run has"),
         Column("fishpool_version", "string", "version of fishpool that played the run"),
         Column("versions", "string", "JSON: versions of Python and of the libraries the play depends on"),
+        Column(
+            "outsiders", "string", "JSON by player: what identifies those not scripted (model, digest, prompts)", False
+        ),
     ),
     "turns": (
         Column("run_id", "string", "the run"),
@@ -80,6 +83,32 @@ _TABLES: dict[str, tuple[Column, ...]] = {
         Column("claimed", "integer", "what was claimed"),
         Column("actual", "integer", "what was done; empty if nothing was done that could be judged", False),
         Column("broken", "boolean", "whether the claim was untrue; empty if it cannot be judged", False),
+    ),
+    "replies": (
+        Column("run_id", "string", "the run"),
+        Column("agent", "string", "agent id"),
+        Column("player", "string", "the player's or oracle's name in the config"),
+        Column("round", "integer", "round, counted from 1"),
+        Column("phase", "string", "phase of the round"),
+        Column(
+            "attempt", "integer", "which request of this turn, counted from 1; those after the first ask for repair"
+        ),
+        Column("replicate", "integer", "which of several answers to the same question, counted from 1"),
+        Column("backend", "string", "ollama, openai or llamacpp"),
+        Column("model", "string", "the model as the server calls it"),
+        Column("model_digest", "string", "what identifies the weights"),
+        Column("prompt_sha256", "string", "SHA-256 of the messages: equal prompts have it in common"),
+        Column("request_sha256", "string", "SHA-256 of the request: what the journal knows the reply by"),
+        Column("request", "string", "JSON: the request in full"),
+        Column("reply", "string", "the reply as received, without the model's thinking"),
+        Column("thinking", "string", "the model's thinking where the server gave it apart; empty if none", False),
+        Column("finish_reason", "string", "why the model stopped, in the server's word"),
+        Column("reading", "string", "moved, repaired (one action among other words), invalid, truncated or refusal"),
+        Column("fault", "string", "why the reply is no action; empty if it is one", False),
+        Column("tokens_in", "integer", "tokens of the prompt, as the server counted them", False),
+        Column("tokens_out", "integer", "tokens of the reply, as the server counted them", False),
+        Column("latency_ms", "number", "from request to the end of the reply, without queueing, retries and loading"),
+        Column("from_journal", "boolean", "whether the reply was read in the journal, not asked for in this play"),
     ),
     "twins": (
         Column("run_id", "string", "the run that was replayed under its own seed"),
@@ -143,6 +172,9 @@ GAME_TABLES: dict[str, tuple[str, ...]] = {
     "commons": ("runs", "turns", "claims", "twins"),
     "dictator": ("runs", "turns"),
 }
+
+
+MODEL_TABLES = ("replies",)  # what a game with a model in it has besides
 
 
 def columns(game: str, table: str) -> tuple[Column, ...]:

@@ -1,8 +1,8 @@
 """The referee: the one place where a reply becomes a move.
 
-It asks a player, holds the lane's clock against it, and reads what comes back strictly: one JSON object, no duplicate
-keys, no NaN, nothing around it. A reply that cannot be read, or that comes late, is a fault and never a move; a player
-that breaks is nobody's move either. What a fault costs is the game's own rule.
+It asks a player, holds the lane's clock against it, and has what comes back read strictly: one JSON object, no
+duplicate keys, no NaN, nothing around it. A reply that cannot be read, or that comes late, is a fault and never a move;
+a player that breaks is nobody's move either. What a fault costs is the game's own rule.
 """
 
 from __future__ import annotations
@@ -10,43 +10,124 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
+from fishpool.models.faults import Stop
 from fishpool.records import Status
 
 MAX_REPLY = 64 * 1024  # characters or bytes; an action is two words
 
 
-class Player(Protocol):
-    async def act(self, view: Mapping[str, Any]) -> str | bytes:
-        """The player's reply to a view: the text of one action. May raise: then the match is void."""
+class Verdict(StrEnum):
+    """What a single reply was; only of the first two is anything read."""
+
+    MOVED = "moved"
+    REPAIRED = "repaired"  # one legal object, found among other words
+    INVALID = "invalid"
+    TRUNCATED = "truncated"  # the server stopped it before its end
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read in one reply: `action` if the verdict is moved or repaired, else `fault`, a sentence of ours."""
+
+    verdict: Verdict
+    action: Any = None
+    fault: str = ""
+
+    @property
+    def readable(self) -> bool:
+        return self.verdict in (Verdict.MOVED, Verdict.REPAIRED)
+
+
+class Player:
+    """Whoever acts under an agent's id in one run. `repairs` is how often it is asked again after an unreadable reply.
+
+    `act` gets the view, with the fault under the key `error` when it is asked again. Whatever it raises makes the run
+    void, except `Fault`, which is the player's own.
+    """
+
+    repairs: int = 0
+
+    async def act(self, view: Mapping[str, Any]) -> Any:
+        """The reply to a view: the text (str or bytes) of one action, unless the player reads its replies itself."""
+        raise NotImplementedError
+
+    def read(self, reply: Any, legal: Callable[[Any], Any]) -> Reading:
+        """Read a reply; `legal` makes the game's action of a decoded JSON value or raises ValueError."""
+        try:
+            return Reading(Verdict.MOVED, legal(decode(reply)))
+        except ValueError as error:
+            return Reading(Verdict.INVALID, fault=str(error))
+
+    def seconds(self, reply: Any) -> float | None:
+        """How long the reply took, where the player knows it better than a clock beside it; None otherwise."""
+        return None
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether `seconds` counts in place of the referee's clock, which then does not interrupt the player."""
+        return False
+
+    async def close(self) -> None:
+        """The run is over."""
+
+
+class Fault(Exception):
+    """Raised by `act`: the player itself failed (died, flooded, closed its pipe), which counts as a rejected action."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What the referee made of one reply; `action` is set only when `status` is moved, `fault` only when it is not."""
+    """What the referee made of one turn; `action` is set only if `status` is moved or repaired, else `fault` is.
+
+    `replies` are all replies of the turn, in order, each with what was read in it.
+    """
 
     status: Status
     action: Any = None
     fault: str = ""
+    attempts: int = 1
+    replies: tuple[tuple[Any, Reading], ...] = ()
 
 
-async def ask(player: Player, view: Mapping[str, Any], read: Callable[[Any], Any], turn_timeout: float) -> Turn:
-    """Ask once. `read` turns a decoded JSON value into the game's action or raises ValueError; the clock is in s."""
+async def ask(player: Player, view: Mapping[str, Any], legal: Callable[[Any], Any], turn_timeout: float) -> Turn:
+    """One turn, with as many repair requests as the player has. The clock, in s, is for the whole turn.
+
+    `legal` makes the game's action of a decoded JSON value or raises ValueError with the sentence for the player.
+    """
+    replies: list[tuple[Any, Reading]] = []
+    turn = Turn(Status.INVALID)
+    spent = 0.0
     try:
-        async with asyncio.timeout(turn_timeout) as clock:
-            reply = await player.act(view)
+        async with asyncio.timeout(None if player.keeps_time else turn_timeout) as clock:
+            while True:
+                turn = replace(turn, attempts=len(replies) + 1)
+                reply = await player.act({**view, "error": turn.fault} if replies else view)
+                reading = player.read(reply, legal)
+                replies.append((reply, reading))
+                turn = replace(turn, fault=reading.fault, replies=tuple(replies))
+                spent += player.seconds(reply) or 0
+                if spent > turn_timeout:
+                    return replace(turn, status=Status.TIMEOUT, fault=_late(turn_timeout))
+                if reading.readable:
+                    unaided = reading.verdict is Verdict.MOVED and len(replies) == 1
+                    return replace(turn, status=Status.MOVED if unaided else Status.REPAIRED, action=reading.action)
+                if len(replies) > player.repairs:
+                    return turn
+    except Fault as error:
+        return replace(turn, fault=str(error))
     except TimeoutError as error:
         if clock.expired():
-            return Turn(Status.TIMEOUT, fault=f"no action within {turn_timeout:g} s")
-        return Turn(Status.INFRASTRUCTURE, fault=_raised(error))
-    except Exception as error:  # whatever a player raises, the match is void and the rest goes on
-        return Turn(Status.INFRASTRUCTURE, fault=_raised(error))
-    try:
-        return Turn(Status.MOVED, read(decode(reply)))
-    except ValueError as error:
-        return Turn(Status.INVALID, fault=str(error))
+            return replace(turn, status=Status.TIMEOUT, fault=_late(turn_timeout))
+        return replace(turn, status=Status.INFRASTRUCTURE, fault=_raised(error))
+    except Stop:
+        raise
+    except Exception as error:  # whatever else a player raises, the run is void and the rest goes on
+        return replace(turn, status=Status.INFRASTRUCTURE, fault=_raised(error))
 
 
 def decode(reply: str | bytes) -> Any:
@@ -75,6 +156,10 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"the reply holds {name}, which is not JSON")
+
+
+def _late(turn_timeout: float) -> str:
+    return f"no action within {turn_timeout:g} s"
 
 
 def _raised(error: Exception) -> str:

@@ -16,11 +16,12 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fishpool import records
 from fishpool.files import replacing
 
 if TYPE_CHECKING:
@@ -32,17 +33,24 @@ LINE_CHECKSUMS = ".crc32"  # beside each JSONL file, so that a changed line can 
 
 @dataclass(frozen=True)
 class Player:
-    """Who plays: a name that is unique in its study, and the scripted strategy behind it."""
+    """Who plays: a name that is unique in its study, and what acts under it.
+
+    `kind` is the module of `fishpool.players` that makes it ("scripted", "model", "process", "axelrod"; of
+    `fishpool.oracles` in the dictator game); `settings` is what that module reads, as JSON values: {"strategy": name}
+    of a scripted player.
+    """
 
     name: str
-    strategy: str
+    kind: str
+    settings: dict[str, Any] = field(hash=False)
 
 
 @dataclass(frozen=True)
 class Shard:
     """One condition and some of its seeds; `parameters` holds every parameter of the game as JSON values.
 
-    `turn_timeout` is the number of seconds that the condition's lane gives a player for one turn.
+    `turn_timeout` is the number of seconds that the condition's lane gives a player for one turn. `replay` names a
+    published journal: the models' replies are read in it and nobody is called.
     """
 
     study: str
@@ -53,6 +61,13 @@ class Shard:
     players: tuple[Player, ...]
     turn_timeout: float
     seeds: tuple[int, ...]
+    replay: str | None = None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The record tables that its play writes."""
+        with_model = any(player.kind == "model" for player in self.players)
+        return records.GAME_TABLES[self.game] + (records.MODEL_TABLES if with_model else ())
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
@@ -66,6 +81,20 @@ class Shard:
             return Shard(players=players, seeds=tuple(fields.pop("seeds")), **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"expected a shard as Shard.to_json writes it, found {text[:60]!r}") from error
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a shard is played: what no record depends on, so that moving it elsewhere replays nothing.
+
+    `servers` are those of the config by name, `journal` is the SQLite file of the models' replies; `offline` answers
+    from it alone. `logs` is a folder for what players write to standard error.
+    """
+
+    servers: dict[str, Any] = field(default_factory=dict, hash=False)
+    journal: str | None = None
+    offline: bool = False
+    logs: str | None = None
 
 
 def write(

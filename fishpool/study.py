@@ -26,6 +26,7 @@ from fishpool.oracles.formal import resolve
 from fishpool.players.commons import LIARS
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
+from fishpool.seats import SCRIPTED
 from fishpool.shards import Player, Shard
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
@@ -238,7 +239,7 @@ def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
     for oracle, kind, file in _oracles(values["oracles"]):
         parameters = {**own, "strategies": folder, "oracle": kind, "decisions": file}
         files = (*documents, *([str(locate(file))] if file else []))
-        conditions.append(Condition(name, oracle, "dictator", parameters, (Player(oracle, kind),), 0.0, files))
+        conditions.append(Condition(name, oracle, "dictator", parameters, (Player(oracle, kind, {}),), 0.0, files))
     analysis = {key: values[key] for key in ("betas", "starts", "draws")} | own
     return Study(
         name=name,
@@ -265,8 +266,8 @@ def _oracles(entries: Iterable[Any]) -> list[tuple[str, str, str | None]]:
 
 def _player(entry: str | Mapping[str, str]) -> Player:
     if isinstance(entry, str):
-        return Player(name=entry, strategy=entry)
-    return Player(name=entry.get("name", entry["player"]), strategy=entry["player"])
+        return Player(entry, SCRIPTED, {"strategy": entry})
+    return Player(entry.get("name", entry["player"]), SCRIPTED, {"strategy": entry["player"]})
 
 
 def _agents(entry: str) -> list[str]:
@@ -338,7 +339,7 @@ def _check_players(review: _Review, players: KeyPath) -> None:
             review.add(
                 path,
                 f"is a second player named {player.name}; give it a name of its own, "
-                f"such as {{player: {player.strategy}, name: {player.name[:60]}-2}}",
+                f"such as {{player: {player.settings['strategy']}, name: {player.name[:60]}-2}}",
             )
         seen.add(player.name)
 

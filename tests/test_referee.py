@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from fishpool.games.prisoners_dilemma import Choice, Parameters, read_action
 from fishpool.records import Ending, Status
-from fishpool.referee import MAX_REPLY, ask, decode
+from fishpool.referee import MAX_REPLY, Player, ask, decode
 from fishpool.runners.prisoners_dilemma import referee_match
 
 COOPERATE = '{"type": "choose", "choice": "cooperate"}'
 RESIGN = '{"type": "resign"}'
 
 
-class Says:
+class Says(Player):
     """A player that answers each turn with the next of its replies; a callable is called, an exception raised."""
 
     def __init__(self, *replies):
@@ -133,5 +133,5 @@ def test_matches_end_by_the_rules(first, second, ending, winner, rounds):
 
 def test_a_choice_beside_a_fault_is_kept_as_submitted():
     game = played(["?"], [COOPERATE])
-    assert game.turns[0]["agent_2"].choice is Choice.COOPERATE
+    assert game.turns[0]["agent_2"].action is Choice.COOPERATE
     assert game.match.scores == {"agent_1": 0, "agent_2": 0}

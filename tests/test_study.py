@@ -87,7 +87,11 @@ def test_a_config_becomes_studies_with_every_parameter_filled_in():
     assert (config.results, [one.name for one in config.configured]) == ("out", ["one", "two"])
     (one,) = config.studies
     assert one.seeds == (0, 3, 7)
-    assert one.players == (Player("TitForTat", "TitForTat"), Player("Tit.2", "TitForTat"), Player("Random", "Random"))
+    assert one.players == (
+        Player("TitForTat", "scripted", {"strategy": "TitForTat"}),
+        Player("Tit.2", "scripted", {"strategy": "TitForTat"}),
+        Player("Random", "scripted", {"strategy": "Random"}),
+    )
     assert one.strategy_set == ("Defector", "TitForTat")
     plain, noisy = one.conditions
     assert plain.parameters == {"rounds": 7, "noise": 0.0, "lane": "slow", "agent_ids": ["agent_1", "agent_2"]}

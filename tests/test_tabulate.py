@@ -25,7 +25,10 @@ def shards(tmp_path):
             f"seeds-{first}",
             GAME,
             {"rounds": 4, "noise": 0.1, "lane": "standard", "agent_ids": ["ann", "bob"]},
-            (Player("TitForTat", "TitForTat"), Player('Quote"ñ', "Random")),
+            (
+                Player("TitForTat", "scripted", {"strategy": "TitForTat"}),
+                Player('Quote"ñ', "scripted", {"strategy": "Random"}),
+            ),
             5.0,
             (first, first + 1),
         )

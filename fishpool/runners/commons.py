@@ -48,6 +48,7 @@ def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
         "agents": json.dumps(dict(zip(parameters.names, parameters.agents, strict=True))),
         "parameters": json.dumps(shard.parameters, sort_keys=True),
         "fishpool_version": __version__,
+        "outsiders": None,
         "versions": json.dumps({"python": platform.python_version(), "polars": pl.__version__}),
         **characteristics(parameters),
     }

@@ -118,6 +118,7 @@ def _run(run_id: str, shard: Shard, tournament: Tournament, rounds: int) -> pl.D
         "parameters": json.dumps(shard.parameters, sort_keys=True),
         "turn_records": rounds,
         "fishpool_version": __version__,
+        "outsiders": None,
         "versions": json.dumps({"python": platform.python_version(), "numpy": np.__version__}, sort_keys=True),
     }
     return records.frame(GAME, "runs", {name: [value] for name, value in values.items()})

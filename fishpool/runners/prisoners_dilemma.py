@@ -1,7 +1,7 @@
 """Plays a shard of the iterated prisoner's dilemma: every pair of players, self-play included, for every seed.
 
-Scripted pairs are played many matches at a time in columns; whatever cannot be (a strategy that raises) goes through
-the referee match by match, with the same draws, so that both ways give the same records. The rules are in
+Scripted pairs are played many matches at a time in columns; whatever cannot be (a model, a bot, a strategy that raises)
+goes through the referee match by match, with the same draws, so that both ways give the same records. The rules are in
 `fishpool.games.prisoners_dilemma`.
 """
 
@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,18 @@ from fishpool.games.prisoners_dilemma import Choice, Match, Move, Parameters
 from fishpool.players.scripted import STRATEGIES, History, Strategy, no_luck
 from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
+from fishpool.runners.replies import replies_frame, reply_rows
+from fishpool.seats import SCRIPTED, Seat, Table, outsiders, side_by_side
 from fishpool.seeds import draw, name_key, uniforms
-from fishpool.shards import Shard
+from fishpool.shards import Shard, Site
 
 if TYPE_CHECKING:
     import polars as pl
 
 GAME = "prisoners_dilemma"
 _MATCHES_AT_ONCE = 10_000  # bounds the memory of a job whatever the size of its shard
+_MATCHES_WITH_OUTSIDERS = 50  # between two words of progress
+_ANYWHERE = Site()
 
 
 class Pairing(NamedTuple):
@@ -46,7 +51,7 @@ class Played:
     """A match with, for each round that was begun, what the referee made of both turns."""
 
     match: Match
-    turns: Sequence[Mapping[str, Move]]
+    turns: Sequence[Mapping[str, Turn]]
     flips: Sequence[Mapping[str, bool]]
 
 
@@ -68,39 +73,59 @@ def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds) * len(shard.players) * (len(shard.players) + 1) // 2
 
 
-def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
-    """Play all matches; yields frames of `runs` and `turns`, some thousand matches at a time, in canonical order."""
-    strategies = {player.name: STRATEGIES[player.strategy] for player in shard.players}
+def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+    """Play all matches; yields frames of `runs` and `turns` (and `replies`, with a model), in canonical order."""
+    strategies = {
+        player.name: STRATEGIES[player.settings["strategy"]] for player in shard.players if player.kind == SCRIPTED
+    }
     parameters = Parameters(**{**shard.parameters, "agent_ids": tuple(shard.parameters["agent_ids"])})
     todo = pairings(shard)
-    for start in range(0, len(todo), _MATCHES_AT_ONCE):
-        yield _play_batch(shard, parameters, strategies, todo[start : start + _MATCHES_AT_ONCE])
+    outside = outsiders(shard)
+    met = [pairing for pairing in todo if not outside.isdisjoint(pairing.players)]
+    refereed = side_by_side(shard, site, met, partial(_referee_outsiders, shard, strategies, parameters))
+    at_once = _MATCHES_WITH_OUTSIDERS if met else _MATCHES_AT_ONCE
+    with closing(refereed) as matches:
+        for start in range(0, len(todo), at_once):
+            yield _play_batch(shard, parameters, strategies, todo[start : start + at_once], matches)
 
 
 def _play_batch(
-    shard: Shard, parameters: Parameters, strategies: Mapping[str, Strategy], batch: Sequence[Pairing]
+    shard: Shard,
+    parameters: Parameters,
+    strategies: Mapping[str, Strategy],
+    batch: Sequence[Pairing],
+    matches: Iterator[tuple[Played, Table]],
 ) -> dict[str, pl.DataFrame]:
-    """All in columns; if a strategy raises there, its matches are refereed one by one, so that only those end void."""
+    """Scripted pairs in columns; if a strategy raises there, its matches are refereed, so that only those end void.
+
+    `matches` gives the matches of all other pairs in their order.
+    """
     import polars as pl
 
+    met = [pairing for pairing in batch if not all(name in strategies for name in pairing.players)]
+    scripted = [pairing for pairing in batch if all(name in strategies for name in pairing.players)]
     broken: set[str] = set()
     while True:
-        refereed = [pairing for pairing in batch if not broken.isdisjoint(strategies[p].name for p in pairing.players)]
-        together = [pairing for pairing in batch if broken.isdisjoint(strategies[p].name for p in pairing.players)]
+        alone = [pairing for pairing in scripted if not broken.isdisjoint(strategies[p].name for p in pairing.players)]
+        together = [pairing for pairing in scripted if broken.isdisjoint(strategies[p].name for p in pairing.players)]
         try:
             done, submitted = play_in_columns(together, strategies, parameters)
             break
         except StrategyError as error:
             broken.add(error.strategy.name)
-    frames = _frames_of_columns(shard, parameters, together, done, submitted)
-    if not refereed:
-        return frames
-    played = asyncio.run(_referee_all(refereed, strategies, parameters, shard.turn_timeout))
-    extra = _frames_of_matches(shard, parameters, refereed, played)
+    frames = [_frames_of_columns(shard, parameters, together, done, submitted)]
+    if alone:
+        played = asyncio.run(_referee_all(alone, strategies, parameters, shard.turn_timeout))
+        frames.append(_frames_of_matches(shard, parameters, alone, played))
+    if met:
+        results, tables = zip(*islice(matches, len(met)), strict=True)
+        frames.append(_frames_of_matches(shard, parameters, met, results, tables[0].versions()))
+    if len(frames) == 1:
+        return frames[0]
     canonical = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in batch]})
     return {
-        table: canonical.join(pl.concat([frames[table], extra[table]]), on="run_id", maintain_order="left_right")
-        for table in frames
+        table: canonical.join(pl.concat([some[table] for some in frames]), on="run_id", maintain_order="left_right")
+        for table in shard.tables
     }
 
 
@@ -158,7 +183,7 @@ def play_in_columns(
 # ── Through the referee ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ScriptedPlayer:
+class ScriptedPlayer(Player):
     """A scripted strategy as a player of one match: it reads its view and nothing else, as a batch of one."""
 
     def __init__(self, strategy: Strategy, luck: Callable[[int], np.ndarray]):
@@ -183,51 +208,73 @@ async def referee_match(
 ) -> Played:
     """Play one match between any two players. `flip(seat, resolved rounds)` says whether noise turns that choice."""
     match = Match(parameters.agent_ids, parameters.rounds)
-    turns: list[Mapping[str, Move]] = []
+    turns: list[Mapping[str, Turn]] = []
     flipped: list[Mapping[str, bool]] = []
-    while match.result is None:
-        asked = await asyncio.gather(
-            *(ask(players[agent], rules.view(match, agent), rules.read_action, turn_timeout) for agent in match.agents)
-        )
-        moves = {agent: _as_move(turn) for agent, turn in zip(match.agents, asked, strict=True)}
-        flips = {agent: flip(seat, len(match.history)) for seat, agent in enumerate(match.agents)}
-        match = rules.settle(match, moves, flips)
-        turns.append(moves)
-        flipped.append(flips)
+    try:
+        while match.result is None:
+            asked = await asyncio.gather(
+                *(
+                    ask(players[agent], rules.view(match, agent), rules.read_action, turn_timeout)
+                    for agent in match.agents
+                )
+            )
+            turns.append(dict(zip(match.agents, asked, strict=True)))
+            flips = {agent: flip(seat, len(match.history)) for seat, agent in enumerate(match.agents)}
+            match = rules.settle(match, {agent: _as_move(turn) for agent, turn in turns[-1].items()}, flips)
+            flipped.append(flips)
+    finally:
+        for player in players.values():
+            await player.close()
     return Played(match, turns, flipped)
 
 
 def _as_move(turn: Turn) -> Move:
-    if turn.status is not Status.MOVED:
+    if turn.status not in (Status.MOVED, Status.REPAIRED):
         return Move(turn.status, fault=turn.fault)
     if turn.action == rules.RESIGN:
         return Move(Status.RESIGNED)
-    return Move(Status.MOVED, choice=turn.action)
+    return Move(turn.status, choice=turn.action)
 
 
 async def _referee_all(
     batch: Sequence[Pairing], strategies: Mapping[str, Strategy], parameters: Parameters, turn_timeout: float
 ) -> list[Played]:
-    return [await _referee_scripted(pairing, strategies, parameters, turn_timeout) for pairing in batch]
+    return [
+        await referee_match(
+            {
+                agent: _scripted(pairing, strategies[name], seat)
+                for seat, (agent, name) in enumerate(zip(parameters.agent_ids, pairing.players, strict=True))
+            },
+            parameters,
+            turn_timeout,
+            partial(_flip, pairing, parameters.noise),
+        )
+        for pairing in batch
+    ]
 
 
-async def _referee_scripted(
-    pairing: Pairing, strategies: Mapping[str, Strategy], parameters: Parameters, turn_timeout: float
+async def _referee_outsiders(
+    shard: Shard, strategies: Mapping[str, Strategy], parameters: Parameters, table: Table, pairing: Pairing
 ) -> Played:
-    def luck(stream: str, seat: int, resolved: int) -> float:
-        return draw(pairing.seed, stream, *pairing.players, seat, counter=resolved)
+    """A match in which at least one player is not scripted."""
+    players = {}
+    for number, (agent, name) in enumerate(zip(parameters.agent_ids, pairing.players, strict=True)):
+        seat = Seat(_run_id(shard, pairing), pairing.seed, agent, number, pairing.players)
+        strategy = strategies.get(name)
+        players[agent] = _scripted(pairing, strategy, number) if strategy else table.seat(name, seat)
+    return await referee_match(players, parameters, shard.turn_timeout, partial(_flip, pairing, parameters.noise))
 
-    def policy(seat: int, resolved: int) -> np.ndarray:
-        return np.array([luck("policy", seat, resolved)])
 
-    def flip(seat: int, resolved: int) -> bool:
-        return luck("noise", seat, resolved) < parameters.noise
+def _scripted(pairing: Pairing, strategy: Strategy, seat: int) -> ScriptedPlayer:
+    return ScriptedPlayer(strategy, lambda resolved: np.array([_luck(pairing, "policy", seat, resolved)]))
 
-    players = {
-        agent: ScriptedPlayer(strategies[name], partial(policy, seat))
-        for seat, (agent, name) in enumerate(zip(parameters.agent_ids, pairing.players, strict=True))
-    }
-    return await referee_match(players, parameters, turn_timeout, flip)
+
+def _flip(pairing: Pairing, noise: float, seat: int, resolved: int) -> bool:
+    return _luck(pairing, "noise", seat, resolved) < noise
+
+
+def _luck(pairing: Pairing, stream: str, seat: int, resolved: int) -> float:
+    return draw(pairing.seed, stream, *pairing.players, seat, counter=resolved)
 
 
 # ── Writing down ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,9 +288,18 @@ _ACTIONS = {choice: json.dumps({"type": "choose", "choice": choice}) for choice 
 
 
 def _runs_frame(
-    shard: Shard, parameters: Parameters, batch: Sequence[Pairing], values: Mapping[str, Any]
+    shard: Shard,
+    parameters: Parameters,
+    batch: Sequence[Pairing],
+    values: Mapping[str, Any],
+    versions: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
-    """The `runs` frame: what all matches of a shard have in common, beside the `values` that differ."""
+    """The `runs` frame: what all matches of a shard have in common, beside the `values` that differ.
+
+    `versions` identify the players that are not scripted, by name.
+    """
+    known = versions or {}
+    outside = [{name: known[name] for name in pairing.players if name in known} for pairing in batch]
     everywhere = {
         "study": shard.study,
         "game": GAME,
@@ -259,6 +315,7 @@ def _runs_frame(
             "run_id": [_run_id(shard, pairing) for pairing in batch],
             "seed": [pairing.seed for pairing in batch],
             "agents": [json.dumps(dict(zip(parameters.agent_ids, pairing.players, strict=True))) for pairing in batch],
+            "outsiders": [json.dumps(some, sort_keys=True) if some else None for some in outside],
             **{name: [value] * len(batch) for name, value in everywhere.items()},
             **values,
         },
@@ -308,14 +365,17 @@ def _frames_of_columns(
         "flipped": by_turn(done != submitted),
         "payoff": by_turn(points),
     }
-    return {
-        "runs": _runs_frame(shard, parameters, batch, runs),
-        "turns": records.frame(GAME, "turns", turn_values),
-    }
+    return _with_replies(
+        shard, {"runs": _runs_frame(shard, parameters, batch, runs), "turns": records.frame(GAME, "turns", turn_values)}
+    )
 
 
 def _frames_of_matches(
-    shard: Shard, parameters: Parameters, batch: Sequence[Pairing], played: Sequence[Played]
+    shard: Shard,
+    parameters: Parameters,
+    batch: Sequence[Pairing],
+    played: Sequence[Played],
+    versions: Mapping[str, Any] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Frames of refereed matches, which may have ended in any way."""
     results = [game.match.result for game in played if game.match.result]
@@ -332,14 +392,35 @@ def _frames_of_matches(
         for row in _turn_rows(_run_id(shard, pairing), pairing, game)
     ]
     turns = {name: [row[name] for row in rows] for name in records.schema(GAME, "turns")}
-    return {"runs": _runs_frame(shard, parameters, batch, runs), "turns": records.frame(GAME, "turns", turns)}
+    replies = (
+        row
+        for pairing, game in zip(batch, played, strict=True)
+        for asked in game.turns
+        for agent, player in zip(game.match.agents, pairing.players, strict=True)
+        for row in reply_rows(player, asked[agent].replies)
+    )
+    return _with_replies(
+        shard,
+        {
+            "runs": _runs_frame(shard, parameters, batch, runs, versions),
+            "turns": records.frame(GAME, "turns", turns),
+        },
+        replies,
+    )
+
+
+def _with_replies(
+    shard: Shard, frames: dict[str, pl.DataFrame], rows: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, pl.DataFrame]:
+    return {**frames, "replies": replies_frame(GAME, rows)} if "replies" in shard.tables else frames
 
 
 def _turn_rows(run_id: str, pairing: Pairing, game: Played) -> Iterator[dict[str, Any]]:
-    for resolved, (moves, flips) in enumerate(zip(game.turns, game.flips, strict=True)):
+    for resolved, (turns, flips) in enumerate(zip(game.turns, game.flips, strict=True)):
         scored = game.match.history[resolved] if resolved < len(game.match.history) else None
         for agent, player in zip(game.match.agents, pairing.players, strict=True):
-            move = moves[agent]
+            turn = turns[agent]
+            move = _as_move(turn)
             resign = json.dumps({"type": rules.RESIGN}) if move.status is Status.RESIGNED else None
             yield {
                 "run_id": run_id,
@@ -350,7 +431,7 @@ def _turn_rows(run_id: str, pairing: Pairing, game: Played) -> Iterator[dict[str
                 "action": _ACTIONS[move.choice] if move.choice else resign,
                 "status": move.status,
                 "fallback": False,
-                "attempts": 1,
+                "attempts": turn.attempts,
                 "choice": scored.choices[agent] if scored else None,
                 "flipped": bool(scored and flips[agent]),
                 "payoff": scored.points[agent] if scored else None,

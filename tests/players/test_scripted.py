@@ -283,7 +283,7 @@ def test_the_referee_s_player_makes_the_moves_that_columns_make():
         carried_out = [
             [past.choices[agent] is Choice.COOPERATE for agent in ("ann", "bob")] for past in played.match.history
         ]
-        sent = [[moves[agent].choice is Choice.COOPERATE for agent in ("ann", "bob")] for moves in played.turns]
+        sent = [[moves[agent].action is Choice.COOPERATE for agent in ("ann", "bob")] for moves in played.turns]
         assert carried_out == done[:, match].tolist(), pairing
         assert sent == submitted[:, match].tolist(), pairing
 

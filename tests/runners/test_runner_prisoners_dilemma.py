@@ -20,7 +20,7 @@ SHARD = Shard(
     name="seeds-0",
     game="prisoners_dilemma",
     parameters={"rounds": 6, "noise": 0.2, "lane": "standard", "agent_ids": ["ann", "bob"]},
-    players=tuple(Player(name, name) for name in NAMES),
+    players=tuple(Player(name, "scripted", {"strategy": name}) for name in NAMES),
     turn_timeout=5.0,
     seeds=(0, 3, 8),
 )
@@ -84,7 +84,7 @@ def test_conditions_with_the_same_seed_share_their_luck():
 
 
 def test_a_player_more_leaves_all_other_matches_as_they_were():
-    more = replace(SHARD, players=(Player("Grudger", "Grudger"), *SHARD.players))
+    more = replace(SHARD, players=(Player("Grudger", "scripted", {"strategy": "Grudger"}), *SHARD.players))
     before = frames_of(SHARD)["turns"]
     after = frames_of(more)["turns"].filter(~pl.col("run_id").str.contains("Grudger"))
     assert before.equals(after)
@@ -125,7 +125,7 @@ def fragile(monkeypatch):
 
 
 def test_a_player_that_raises_makes_its_match_void_and_the_rest_goes_on(fragile):
-    players = tuple(Player(name, name) for name in ("Cooperator", "Fragile", "Defector"))
+    players = tuple(Player(name, "scripted", {"strategy": name}) for name in ("Cooperator", "Fragile", "Defector"))
     shard = replace(SHARD, players=players, seeds=(0, 1), parameters={**SHARD.parameters, "noise": 0.0})
     frames = frames_of(shard)
     endings = {
@@ -155,12 +155,18 @@ def test_a_shard_in_which_everything_raises_is_all_void(fragile):
         raise RuntimeError("no")
 
     STRATEGIES["Fragile"] = replace(STRATEGIES["Fragile"], choose=always_raise)
-    frames = frames_of(replace(SHARD, players=(Player("Fragile", "Fragile"),)))
+    frames = frames_of(replace(SHARD, players=(Player("Fragile", "scripted", {"strategy": "Fragile"}),)))
     assert frames["runs"]["ending"].to_list() == ["void"] * 3
     assert frames["turns"]["status"].unique().to_list() == ["infrastructure"]
 
 
 def test_a_player_may_have_a_name_of_its_own():
-    shard = replace(SHARD, players=(Player("Tat", "TitForTat"), Player("Tit", "TitForTat")))
+    shard = replace(
+        SHARD,
+        players=(
+            Player("Tat", "scripted", {"strategy": "TitForTat"}),
+            Player("Tit", "scripted", {"strategy": "TitForTat"}),
+        ),
+    )
     assert set(frames_of(shard)["turns"]["player"]) == {"Tat", "Tit"}
     assert scripted.STRATEGIES["TitForTat"].name == "TitForTat"

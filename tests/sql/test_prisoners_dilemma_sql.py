@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from fishpool import referee
 from fishpool.analysis.ranking import rank_players
 from fishpool.database import header, query_in_turn
 from fishpool.games.prisoners_dilemma import Parameters
@@ -24,13 +25,13 @@ SHARD = Shard(
     "seeds-0",
     "prisoners_dilemma",
     {"rounds": 12, "noise": 0.1, "lane": "standard", "agent_ids": ["ann", "bob"]},
-    tuple(Player(name, name) for name in ("TitForTat", "Random", "Defector", "Cooperator")),
+    tuple(Player(name, "scripted", {"strategy": name}) for name in ("TitForTat", "Random", "Defector", "Cooperator")),
     5.0,
     tuple(range(9)),
 )
 
 
-class Says:
+class Says(referee.Player):
     """A player that gives its replies one after the other, the last one for ever; raises what is an exception."""
 
     def __init__(self, *replies):
