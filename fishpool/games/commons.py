@@ -340,7 +340,7 @@ class Move(NamedTuple):
 
     @property
     def fallback(self) -> bool:
-        return self.status is Status.INVALID
+        return self.status in (Status.INVALID, Status.TIMEOUT)
 
 
 FALLBACK: Mapping[Phase, Action] = {
@@ -476,7 +476,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One game from start to end."""
+    """One game from start to end; of a void one, the rounds that were finished (its payoffs mean nothing)."""
 
     parameters: Parameters
     seed: int
@@ -492,6 +492,10 @@ class Run:
     @property
     def welfare(self) -> float:
         return sum(self.payoffs)
+
+
+class BrokenOff(Exception):
+    """Thrown into the game by whoever plays it: a move will never come, and the run is void."""
 
 
 Asked = list[tuple[int, View]]
@@ -510,83 +514,89 @@ def play(parameters: Parameters, players: Sequence[Callable[[View], object]], se
 
 
 def fish(parameters: Parameters, seed: int, run_id: str = "") -> Generator[Asked, list[Move], Run]:
-    """The game: yields who is asked and what each sees (agents 0..n-1), is sent their moves, returns the run."""
+    """The game: yields who is asked and what each sees (agents 0..n-1), is sent their moves, returns the run.
+
+    `BrokenOff` thrown in ends the run as void after the rounds that were finished.
+    """
     p = parameters
     agents = range(p.n)
     stock, payoffs, paid = p.capacity, [0.0] * p.n, [0.0] * p.n
     history: list[Round] = []
     table = _Table(p, seed, run_id)
     ending = Ending.COMPLETED
-    for number in range(1, p.rounds + 1):
-        table.open_round(number, stock, history)
+    try:
+        for number in range(1, p.rounds + 1):
+            table.open_round(number, stock, history)
 
-        # 1. pledge: simultaneous, a private intention and a public promise
-        pledges: list[Move] = []
-        if Channel.PROMISE in p.channels:
-            pledges = yield table.views(Phase.PLEDGE, payoffs, paid)
-            table.hear(Phase.PLEDGE, pledges)
-        promises = tuple(move.action["promise"] for move in pledges)
-        table.promises = promises
-        table.intentions = [move.action["intention"] for move in pledges]
+            # 1. pledge: simultaneous, a private intention and a public promise
+            pledges: list[Move] = []
+            if Channel.PROMISE in p.channels:
+                pledges = yield table.views(Phase.PLEDGE, payoffs, paid)
+                table.hear(Phase.PLEDGE, pledges)
+            promises = tuple(move.action["promise"] for move in pledges)
+            table.promises = promises
+            table.intentions = [move.action["intention"] for move in pledges]
 
-        # 2. catch: simultaneous and hidden; rationing gives the catch
-        catch_moves = yield table.views(Phase.CATCH, payoffs, paid)
-        demands = [move.action["catch"] for move in catch_moves]
-        if p.speech is Speech.BINDING_PROMISE:
-            demands = [
-                demand if promise is None else min(demand, promise)
-                for demand, promise in zip(demands, promises, strict=True)
-            ]
-        catches = ration(p, seed, number, stock, demands)
-        remaining = stock - sum(catches)
-        for agent in agents:
-            payoffs[agent] += p.price * catches[agent]
-        table.demands, table.catches = demands, catches
-
-        # 3. report: simultaneous, a public claim about one's own catch
-        report_moves: list[Move] = []
-        if Channel.REPORT in p.channels:
-            report_moves = yield table.views(Phase.REPORT, payoffs, paid, remaining)
-            table.hear(Phase.REPORT, report_moves)
-        reports = tuple(move.action["report"] for move in report_moves)
-        if p.speech is Speech.FORCED_TRUTH:
-            reports = tuple(catches)
-        table.reports = reports
-
-        # 4. audit: publishes true catches; a false or missing report is fined
-        audited = tuple(_audited(p, seed, number, agent) for agent in agents) if report_moves else (False,) * p.n
-        fines: tuple[float, ...] = (0,) * p.n
-        refunds = fines
-        if True in audited:
-            fines = tuple(fine_due(p, reports[agent], catches[agent]) if audited[agent] else 0 for agent in agents)
-            if p.fine_to is FineTo.REDISTRIBUTE:
-                total = sum(fines)
-                refunds = tuple((total - fine) / (p.n - 1) for fine in fines)
+            # 2. catch: simultaneous and hidden; rationing gives the catch
+            catch_moves = yield table.views(Phase.CATCH, payoffs, paid)
+            demands = [move.action["catch"] for move in catch_moves]
+            if p.speech is Speech.BINDING_PROMISE:
+                demands = [
+                    demand if promise is None else min(demand, promise)
+                    for demand, promise in zip(demands, promises, strict=True)
+                ]
+            catches = ration(p, seed, number, stock, demands)
+            remaining = stock - sum(catches)
             for agent in agents:
-                payoffs[agent] += refunds[agent] - fines[agent]
-                paid[agent] += fines[agent]
-        table.publish(audited, fines)
+                payoffs[agent] += p.price * catches[agent]
+            table.demands, table.catches = demands, catches
 
-        # 5. discuss: one utterance each in a seeded order
-        discuss_moves: list[Move | None] = []
-        if Channel.CHAT in p.channels:
-            discuss_moves = [None] * p.n
-            for agent in permutation(seed, "order", counter=number, size=p.n):
-                [move] = yield table.views(Phase.DISCUSS, payoffs, paid, remaining, speaker=agent)
-                discuss_moves[agent] = move
-                table.utter(agent, Phase.DISCUSS, move)
+            # 3. report: simultaneous, a public claim about one's own catch
+            report_moves: list[Move] = []
+            if Channel.REPORT in p.channels:
+                report_moves = yield table.views(Phase.REPORT, payoffs, paid, remaining)
+                table.hear(Phase.REPORT, report_moves)
+            reports = tuple(move.action["report"] for move in report_moves)
+            if p.speech is Speech.FORCED_TRUTH:
+                reports = tuple(catches)
+            table.reports = reports
 
-        played = Round(
-            number, stock, tuple(pledges), tuple(catch_moves), tuple(report_moves), tuple(discuss_moves),
-            promises, tuple(demands), tuple(catches), reports, audited, fines, refunds, remaining,
-        )  # fmt: skip
-        history.append(played)
+            # 4. audit: publishes true catches; a false or missing report is fined
+            audited = tuple(_audited(p, seed, number, agent) for agent in agents) if report_moves else (False,) * p.n
+            fines: tuple[float, ...] = (0,) * p.n
+            refunds = fines
+            if True in audited:
+                fines = tuple(fine_due(p, reports[agent], catches[agent]) if audited[agent] else 0 for agent in agents)
+                if p.fine_to is FineTo.REDISTRIBUTE:
+                    total = sum(fines)
+                    refunds = tuple((total - fine) / (p.n - 1) for fine in fines)
+                for agent in agents:
+                    payoffs[agent] += refunds[agent] - fines[agent]
+                    paid[agent] += fines[agent]
+            table.publish(audited, fines)
 
-        # 6. regeneration
-        if remaining < p.collapse:
-            ending = Ending.COLLAPSED
-            break
-        stock = p.regrown[remaining]
+            # 5. discuss: one utterance each in a seeded order
+            discuss_moves: list[Move | None] = []
+            if Channel.CHAT in p.channels:
+                discuss_moves = [None] * p.n
+                for agent in permutation(seed, "order", counter=number, size=p.n):
+                    [move] = yield table.views(Phase.DISCUSS, payoffs, paid, remaining, speaker=agent)
+                    discuss_moves[agent] = move
+                    table.utter(agent, Phase.DISCUSS, move)
+
+            played = Round(
+                number, stock, tuple(pledges), tuple(catch_moves), tuple(report_moves), tuple(discuss_moves),
+                promises, tuple(demands), tuple(catches), reports, audited, fines, refunds, remaining,
+            )  # fmt: skip
+            history.append(played)
+
+            # 6. regeneration
+            if remaining < p.collapse:
+                ending = Ending.COLLAPSED
+                break
+            stock = p.regrown[remaining]
+    except BrokenOff:
+        ending = Ending.VOID  # of the rounds before this one
     return Run(p, seed, tuple(history), ending, tuple(payoffs))
 
 

@@ -26,10 +26,11 @@ Amount: TypeAlias = Callable[[View], int]  # tons
 
 def seat(parameters: Parameters, seed: int) -> list[Callable[[View], Action]]:
     """The players of a condition, one an agent, each with a stream of luck of its own; KeyError for an unknown name."""
-    return [
-        partial(PLAYERS[name], luck=partial(draw, seed, "policy", agent))
-        for agent, name in enumerate(parameters.agents)
-    ]
+    return [seat_one(seed, agent, name) for agent, name in enumerate(parameters.agents)]
+
+
+def seat_one(seed: int, agent: int, name: str) -> Callable[[View], Action]:
+    return partial(PLAYERS[name], luck=partial(draw, seed, "policy", agent))
 
 
 # --- what a player makes of its view ---------------------------------------------------------------------------------

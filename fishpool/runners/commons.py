@@ -6,27 +6,34 @@ It decides nothing about the game; the rules are in `fishpool.games.commons`, th
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import hashlib
 import json
 import platform
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fishpool import __version__, records
 from fishpool.analysis.commons import TwinKind, deviations, optimum, twins
 from fishpool.games import commons as rules
-from fishpool.games.commons import Channel, Parameters, Phase, Run
-from fishpool.players.commons import seat
-from fishpool.records import Ending
-from fishpool.shards import Shard
+from fishpool.games.commons import Action, Channel, Move, Parameters, Phase, Run, View
+from fishpool.players.commons import seat, seat_one
+from fishpool.records import Ending, Status
+from fishpool.referee import Player, Turn, ask
+from fishpool.runners.replies import replies_frame, reply_rows
+from fishpool.seats import Seat, Table, outsiders, side_by_side
+from fishpool.shards import Shard, Site
 
 if TYPE_CHECKING:
     import polars as pl
 
 GAME = "commons"
 _RUNS_AT_ONCE = 100  # bounds the memory of a job whatever the size of its shard
+_ANYWHERE = Site()
 
 Row = tuple[Any, ...]
 
@@ -35,35 +42,178 @@ def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds)
 
 
-def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
-    """Play a shard; yields frames of `runs`, `turns`, `claims` and `twins`, some hundred runs at a time, by seed."""
+def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+    """Play a shard; yields frames of `runs`, `turns`, `claims` and `twins` (and `replies`, with a model), by seed."""
+    parameters = rules.parameters_of(shard.parameters)
+    common = _common(shard, parameters)
+    if outsiders(shard):
+        yield from _play_with_outsiders(shard, site, parameters, common)
+        return
+    kinds = {TwinKind(kind) for kind in shard.parameters.get("twins", list(TwinKind))}
+    for start in range(0, len(shard.seeds), _RUNS_AT_ONCE):
+        rows = _no_rows(shard)
+        with _no_collection():
+            for seed in shard.seeds[start : start + _RUNS_AT_ONCE]:
+                run_id = _run_id(shard, seed)
+                run = rules.play(parameters, seat(parameters, seed), seed, view_id(run_id))
+                turns = list(turn_rows(run_id, run))
+                rows["turns"] += turns
+                rows["runs"].append(run_row(run_id, run, len(turns), common))
+                rows["claims"] += claim_rows(run_id, run)
+                rows["twins"] += twin_rows(run_id, run, kinds)
+        yield {table: _frame(table, some) for table, some in rows.items()}
+
+
+def _no_rows(shard: Shard) -> dict[str, list[Row]]:
+    return {table: [] for table in shard.tables}
+
+
+def _run_id(shard: Shard, seed: int) -> str:
+    return f"{shard.study}:{shard.condition}:{seed}"
+
+
+def view_id(run_id: str) -> str:
+    """What a run is called in the views of its agents, whom the names of study and condition would tell too much."""
+    return hashlib.sha256(run_id.encode()).hexdigest()[:16]
+
+
+def _common(shard: Shard, parameters: Parameters) -> dict[str, Any]:
+    """What all runs of a shard have in common."""
     import polars as pl
 
-    parameters = rules.parameters_of(shard.parameters)
-    kinds = {TwinKind(kind) for kind in shard.parameters.get("twins", list(TwinKind))}
-    everywhere = {
+    return {
         "study": shard.study,
         "game": GAME,
         "condition": shard.condition,
         "agents": json.dumps(dict(zip(parameters.names, parameters.agents, strict=True))),
         "parameters": json.dumps(shard.parameters, sort_keys=True),
         "fishpool_version": __version__,
-        "outsiders": None,
         "versions": json.dumps({"python": platform.python_version(), "polars": pl.__version__}),
+        "outsiders": None,
         **characteristics(parameters),
     }
-    for start in range(0, len(shard.seeds), _RUNS_AT_ONCE):
-        rows: dict[str, list[Row]] = {table: [] for table in records.GAME_TABLES[GAME]}
-        with _no_collection():
-            for seed in shard.seeds[start : start + _RUNS_AT_ONCE]:
-                run_id = f"{shard.study}:{shard.condition}:{seed}"
-                run = rules.play(parameters, seat(parameters, seed), seed, run_id)
-                turns = list(turn_rows(run_id, run))
-                rows["turns"] += turns
-                rows["runs"].append(run_row(run_id, run, len(turns), everywhere))
-                rows["claims"] += claim_rows(run_id, run)
-                rows["twins"] += twin_rows(run_id, run, kinds)
-        yield {table: _frame(table, some) for table, some in rows.items()}
+
+
+# ── With players that are not scripted ───────────────────────────────────────────────────────────────────────────
+
+
+class Taken(NamedTuple):
+    """One turn of an outsider: the round, the phase, the agent's number, and what the referee made of it."""
+
+    number: int
+    phase: Phase
+    agent: int
+    turn: Turn
+
+
+@dataclass(frozen=True)
+class Refereed:
+    """A run with all turns of those who are not scripted, in order of play."""
+
+    run: Run
+    taken: tuple[Taken, ...]
+
+    @property
+    def unfinished(self) -> tuple[Taken, ...]:
+        """The turns of the round in which a void run broke off."""
+        return tuple(taken for taken in self.taken if taken.number > len(self.run.rounds))
+
+    @property
+    def fault(self) -> str:
+        """Why a void run broke off."""
+        names = self.run.parameters.names
+        return "; ".join(
+            f"{names[taken.agent]} in round {taken.number}, {taken.phase}: {taken.turn.fault}"
+            for taken in self.taken
+            if taken.turn.status is Status.INFRASTRUCTURE
+        )
+
+
+Seated = Player | Callable[[View], Action]  # whom the referee asks, or a scripted player
+
+
+async def referee_run(
+    parameters: Parameters, players: Sequence[Seated], seed: int, name: str, turn_timeout: float
+) -> Refereed:
+    """Play one run with any players, one an agent; `name` is what views call it, the clock is in s for each turn."""
+    taken: list[Taken] = []
+
+    async def move(agent: int, view: View) -> Move | None:
+        player = players[agent]
+        if not isinstance(player, Player):
+            return rules.ask(parameters, player, view)
+        turn = await ask(player, view, partial(rules.read, parameters, view), turn_timeout)
+        taken.append(Taken(view["round"], Phase(view["phase"]), agent, turn))
+        if turn.status is Status.INFRASTRUCTURE:
+            return None
+        readable = turn.status in (Status.MOVED, Status.REPAIRED)
+        action = turn.action if readable else dict(rules.FALLBACK[view["phase"]])
+        return Move(action, turn.status, turn.attempts)
+
+    game = rules.fish(parameters, seed, name)
+    try:
+        asked = next(game)
+        while True:
+            moves = await asyncio.gather(*(move(agent, view) for agent, view in asked))
+            made = [one for one in moves if one is not None]
+            asked = game.send(made) if len(made) == len(asked) else game.throw(rules.BrokenOff())
+    except StopIteration as end:
+        phases = list(Phase)
+        taken.sort(key=lambda turn: (turn.number, phases.index(turn.phase), turn.agent))  # not as they came in
+        return Refereed(end.value, tuple(taken))
+    finally:
+        for player in players:
+            if isinstance(player, Player):
+                await player.close()
+
+
+def _play_with_outsiders(
+    shard: Shard, site: Site, parameters: Parameters, common: Mapping[str, Any]
+) -> Iterator[dict[str, pl.DataFrame]]:
+    """The same frames; there are no twins, because who is not scripted cannot be asked what it would have done."""
+    outside = outsiders(shard)
+
+    async def play_one(table: Table, seed: int) -> Refereed:
+        scripted = partial(seat_one, seed)
+        players = [
+            table.seat(name, Seat(_run_id(shard, seed), seed, agent, number, parameters.agents))
+            if name in outside
+            else scripted(number, name)
+            for number, (agent, name) in enumerate(zip(parameters.names, parameters.agents, strict=True))
+        ]
+        return await referee_run(parameters, players, seed, view_id(_run_id(shard, seed)), shard.turn_timeout)
+
+    with closing(side_by_side(shard, site, shard.seeds, play_one)) as results:
+        for seed, (refereed, table) in zip(shard.seeds, results, strict=True):
+            known = {**common, "outsiders": json.dumps(table.versions(), sort_keys=True)}
+            yield refereed_frames(shard, _run_id(shard, seed), refereed, known)
+
+
+def refereed_frames(
+    shard: Shard, run_id: str, refereed: Refereed, common: Mapping[str, Any]
+) -> dict[str, pl.DataFrame]:
+    """The frames of one run with players that are not scripted."""
+    run, rows = refereed.run, _no_rows(shard)
+    rows["turns"] = [*turn_rows(run_id, run), *_unfinished_rows(run_id, refereed)]
+    rows["runs"] = [run_row(run_id, run, len(rows["turns"]), common, refereed.fault)]
+    rows["claims"] = list(claim_rows(run_id, run))
+    replies = [
+        row for taken in refereed.taken for row in reply_rows(run.parameters.agents[taken.agent], taken.turn.replies)
+    ]
+    frames = {table: _frame(table, some) for table, some in rows.items() if table != "replies"}
+    return {**frames, "replies": replies_frame(GAME, replies)} if "replies" in rows else frames
+
+
+def _unfinished_rows(run_id: str, refereed: Refereed) -> Iterator[Row]:
+    """The turns of the outsiders in a round that was broken off; nothing came of them."""
+    p = refereed.run.parameters
+    for number, phase, agent, turn in refereed.unfinished:
+        action = None if turn.action is None else json.dumps(turn.action)
+        fallback = turn.status in (Status.INVALID, Status.TIMEOUT)
+        yield (
+            run_id, number, phase, p.names[agent], p.agents[agent], action, turn.status, fallback, turn.attempts,
+            *_NOTHING,
+        )  # fmt: skip
 
 
 @contextmanager
@@ -88,10 +238,12 @@ def characteristics(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def run_row(run_id: str, run: Run, turns: int, everywhere: Mapping[str, Any]) -> Row:
-    last = run.rounds[-1]
-    reason = f"all {last.number} rounds played"
+def run_row(run_id: str, run: Run, turns: int, everywhere: Mapping[str, Any], fault: str = "") -> Row:
+    """The run's row; `fault` says why a void one broke off."""
+    number = len(run.rounds)
+    reason = fault if run.ending is Ending.VOID else f"all {number} rounds played"
     if run.ending is Ending.COLLAPSED:
+        last = run.rounds[-1]
         reason = f"collapsed in round {last.number}: {last.remaining} tons left, {run.parameters.collapse} are needed"
     values = {
         **everywhere,
@@ -99,7 +251,7 @@ def run_row(run_id: str, run: Run, turns: int, everywhere: Mapping[str, Any]) ->
         "seed": run.seed,
         "ending": run.ending,
         "end_reason": reason,
-        "rounds": last.number,
+        "rounds": number,
         "winner": None,
         "turn_records": turns,
     }

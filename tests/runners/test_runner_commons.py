@@ -1,14 +1,17 @@
 """A shard of the fish pool becomes records that say what was played, the same bytes every time, and quickly."""
 
+import asyncio
 import json
 from io import BytesIO
 
 import polars as pl
 import pytest
 
-from fishpool import records
+from fishpool import records, referee
+from fishpool.games import commons as rules
+from fishpool.players.commons import seat_one
 from fishpool.runners import commons as runner
-from fishpool.shards import Shard
+from fishpool.shards import Player, Shard
 
 TALK = {"channels": ["promise", "report", "discuss", "chat"], "audit_q": 0.5, "fine": 2}
 
@@ -102,3 +105,86 @@ def test_play_is_fast_enough(agents):
     for _ in runner.play(shard(200, agents=agents, twins=[])):
         pass
     assert time.process_time() - started < 200 * 0.006  # 10,000 runs in a minute
+
+
+# ── With players that are not scripted ───────────────────────────────────────────────────────────────────────────
+
+
+class Says(referee.Player):
+    """Answers each phase with the next of its texts for it; an exception is raised, a number of seconds is waited."""
+
+    repairs = 1
+
+    def __init__(self, **texts):
+        self.texts = texts
+        self.views = []
+
+    async def act(self, view):
+        self.views.append(view)
+        said = self.texts.get(view["phase"], ['{"promise": 10, "intention": 10}'])
+        text = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(text, Exception):
+            raise text
+        if isinstance(text, float):
+            await asyncio.sleep(text)
+        return text
+
+
+def refereed(player, rounds=2, turn_timeout=5.0, **parameters):
+    given = rules.parameters_of({"agents": ["bot", "honest_sustainable"], "rounds": rounds} | parameters)
+    seats = [player, seat_one(0, 1, "honest_sustainable")]
+    game = asyncio.run(runner.referee_run(given, seats, 0, "name", turn_timeout))
+    made = Shard("s", "c", "seeds-0", "commons", {}, (Player("bot", "process", {}),), 30, (0,))
+    common = runner._common(made, given)
+    frames = runner.refereed_frames(made, "s:c:0", game, common)
+    return game, frames["runs"].row(0, named=True), frames["turns"].filter(pl.col("agent") == "agent_1")
+
+
+def test_an_outsider_plays_beside_scripted_players():
+    player = Says(catch=['{"catch": 7}'], report=['{"report": 6}'])
+    game, run, turns = refereed(player)
+    assert run["ending"] == "completed"
+    assert [played.catches for played in game.run.rounds] == [(7, 25), (7, 25)]
+    assert turns["status"].unique().to_list() == ["moved"]
+    assert turns["report"].drop_nulls().to_list() == [6, 6]
+
+
+def test_a_view_does_not_tell_study_or_condition():
+    name = runner.view_id("s:audited:0")
+    assert "audited" not in name
+    assert name == runner.view_id("s:audited:0") != runner.view_id("s:audited:1")
+
+
+def test_an_unreadable_action_is_asked_for_once_more_and_then_stood_in_for():
+    player = Says(catch=["lots", '{"catch": 5}', "lots", '{"catch": 5.5}'], report=['{"report": 0}'])
+    game, _, turns = refereed(player)
+    catches = turns.filter(pl.col("phase") == "catch")
+    assert catches["status"].to_list() == ["repaired", "invalid"]
+    assert catches["attempts"].to_list() == [2, 2]
+    assert catches["fallback"].to_list() == [False, True]
+    assert [played.catches[0] for played in game.run.rounds] == [5, 0]
+    again = [view["error"] for view in player.views if view["error"]]
+    assert len(again) == 2
+    assert "not JSON" in again[0]
+
+
+def test_a_late_action_is_a_timeout_and_the_rules_stand_in():
+    game, run, turns = refereed(Says(catch=[0.5], report=['{"report": 0}']), rounds=1, turn_timeout=0.05)
+    assert turns.filter(pl.col("phase") == "catch")["status"].to_list() == ["timeout"]
+    assert turns.filter(pl.col("phase") == "catch")["fallback"].to_list() == [True]
+    assert (run["ending"], game.run.rounds[0].catches[0]) == ("completed", 0)
+
+
+def test_a_broken_player_voids_the_run_and_its_last_turns_are_kept():
+    player = Says(catch=['{"catch": 5}', OSError("the wire is cut")], report=['{"report": 5}'])
+    game, run, turns = refereed(player)
+    assert (run["ending"], run["rounds"], len(game.run.rounds)) == ("void", 1, 1)
+    assert run["end_reason"] == "agent_1 in round 2, catch: raised OSError: the wire is cut"
+    assert turns["status"].to_list()[-2:] == ["moved", "infrastructure"]
+    assert turns["round"].to_list()[-1] == 2
+
+
+def test_a_run_that_breaks_in_its_first_turn_has_no_rounds():
+    _, run, turns = refereed(Says(pledge=[OSError("gone")]))
+    assert (run["ending"], run["rounds"]) == ("void", 0)
+    assert turns["status"].to_list() == ["infrastructure"]

@@ -2,7 +2,8 @@
 -- could_promise, could_report, could_discuss: the phase took place and the agent's turn in it was read (no fallback).
 -- broken, misreported: whether its promise or report was untrue; NULL where none was made or it cannot be judged.
 -- lied: whether any of its claims was untrue; FALSE for a silent agent; NULL where no claim could have been made and
--- where the catch is a fallback, because what the rules made up is nobody's deed.
+-- where the catch is a fallback, because what the rules made up is nobody's deed. Void runs have no rows, here and in all
+-- that is made of it.
 WITH statements AS (
   SELECT
     run_id,
@@ -78,4 +79,5 @@ SELECT
 FROM agent_rounds
 JOIN runs USING (run_id)
 LEFT JOIN statements USING (run_id, round, agent)
+WHERE runs.ending <> 'void'
 ORDER BY runs.study, runs.condition, runs.seed, agent_rounds.round, agent_rounds.agent
