@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -54,7 +54,8 @@ class Condition:
     parameters: dict[str, Any] = field(hash=False)
     players: tuple[Player, ...]
     turn_timeout: float
-    files: tuple[str, ...] = ()  # what its play reads besides the sources: strategy documents, a decision file
+    files: tuple[str, ...] = ()  # what its play reads besides the sources: documents, a decision file, prompts, a bot
+    replay: str | None = None
 
     @property
     def runs_per_seed(self) -> int:
@@ -62,9 +63,25 @@ class Condition:
         return 1 if self.game in ("commons", "dictator") else len(self.players) * (len(self.players) + 1) // 2
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its players that are not scripted: modules of `fishpool.players`, or of `fishpool.oracles`."""
+        return tuple(sorted({player.kind for player in self.players} - {SCRIPTED}))
+
+    @property
     def model_calls_per_seed(self) -> int:
-        """Calls of a language model; the players of today are scripted and make none."""
-        return 0
+        """Calls of language models if every run lasts to its end and every reply can be read."""
+        models = {player.name for player in self.players if player.kind == "model"}
+        if self.game == "dictator":
+            own = self.parameters["self_play"]
+            documents = sum(file.endswith(".md") for file in self.files)
+            cells = documents * (documents if own else documents - 1)
+            return sum(cells * int(player.settings["replicates"]) for player in self.players if player.name in models)
+        if self.game == "commons":
+            phases = 1 + len({"promise", "report", "chat"} & set(self.parameters["channels"]))
+            agents = sum(name in models for name in self.parameters["agents"])
+            return agents * phases * int(self.parameters["rounds"])
+        seats = len(models) * (len(self.players) + 1)  # each meets every player, and itself from both seats
+        return seats * int(self.parameters["rounds"])
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,7 @@ class Study:
                 players=condition.players,
                 turn_timeout=condition.turn_timeout,
                 seeds=tuple(block),
+                replay=condition.replay,
             )
             for first, block in blocks.items()
         )
@@ -108,11 +126,17 @@ class Study:
 
 @dataclass(frozen=True)
 class Config:
-    """A validated config: `configured` holds all its studies, `studies` those that `only` leaves."""
+    """A validated config: `configured` holds all its studies, `studies` those that `only` leaves.
+
+    `servers` has every key of each server; `journal` is the SQLite file of the models' replies.
+    """
 
     results: str
     configured: tuple[Study, ...]
     studies: tuple[Study, ...]
+    servers: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
+    journal: str = ""
+    offline: bool = False
 
 
 def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:
@@ -175,26 +199,48 @@ def _config(review: _Review) -> Config:
     if review.faults:
         raise ConfigError(review.faults.values())
     given = review.config
-    lanes = {**_default("lanes"), **given.get("lanes", {})}
-    studies = tuple(_study(name, study, lanes) for name, study in given["studies"].items())
+    studies = tuple(_study(name, study, given) for name, study in given["studies"].items())
     only = given.get("only", [study.name for study in studies])
+    results = Path(given.get("results", _default("results"))).as_posix()
     return Config(
-        results=Path(given.get("results", _default("results"))).as_posix(),
+        results=results,
         configured=studies,
         studies=tuple(study for study in studies if study.name in ([only] if isinstance(only, str) else only)),
+        servers={name: _server(server) for name, server in _servers(given).items()},
+        journal=given.get("journal") or f"{results}/journal.sqlite",
+        offline=given.get("offline", _default("offline")),
     )
 
 
-def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Study:
-    game = given["game"]
+def _servers(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_default("servers"), **given.get("servers", {})}
+
+
+def _server(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every key of a server; one without addresses has those of the default server of its kind."""
+    kinds = _definition("server")["properties"]
+    usual = next(server for server in _default("servers").values() if server["kind"] == given["kind"])
+    values = {key: given.get(key, kind.get("default")) for key, kind in kinds.items()}
+    return {**values, "endpoints": given.get("endpoints", usual["endpoints"])}
+
+
+def _study(name: str, given: Mapping[str, Any], config: Mapping[str, Any]) -> Study:
+    game, servers = given["game"], _servers(config)
     if game == "dictator":
-        return _dictator_study(name, given)
-    players = tuple(_player(entry) for entry in given.get("players", ()))
+        return _dictator_study(name, given, servers)
+    lanes = {**_default("lanes"), **config.get("lanes", {})}
+    players = tuple(_player(entry, servers) for entry in given.get("players", ()))
     conditions = []
     for condition, overrides in given["conditions"].items():
-        parameters = _parameters(game, given.get("base", {}), overrides)
+        parameters = _parameters(game, given.get("base", {}), overrides, [player.name for player in players])
         timeout = float(lanes[parameters["lane"]]["turn_timeout"])
-        conditions.append(Condition(name, condition, game, parameters, players, timeout))
+        there = [player for player in players if game != "commons" or player.name in parameters["agents"]]
+        files = _files(game, parameters["prompts"], there, given.get("replay"))
+        if not any(player.kind == "model" for player in there):
+            parameters = {key: value for key, value in parameters.items() if key not in _FOR_MODELS}
+        conditions.append(
+            Condition(name, condition, game, parameters, tuple(there), timeout, files, given.get("replay"))
+        )
     seeds = given["seeds"]
     optional = {
         key: given.get(key, kind["default"])
@@ -216,7 +262,26 @@ def _study(name: str, given: Mapping[str, Any], lanes: Mapping[str, Any]) -> Stu
     )
 
 
-def _parameters(game: str, base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+_FOR_MODELS = ("prompts", "labels", "label_order")  # parameters that nobody else sees
+
+
+def _files(game: str, prompts: str, players: Iterable[Player], replay: str | None) -> tuple[str, ...]:
+    """What the play of these players reads besides the sources."""
+    files = []
+    for player in players:
+        if player.kind == "model":
+            files += [str(locate(replay))] if replay else []
+            files += map(str, sorted((locate(prompts) / game).glob("*.txt")))
+        elif player.kind == "process":
+            from fishpool.players.process import files_of
+
+            files += map(str, files_of(player.settings["process"]))
+    return tuple(dict.fromkeys(files))
+
+
+def _parameters(
+    game: str, base: Mapping[str, Any], overrides: Mapping[str, Any], outsiders: Collection[str] = ()
+) -> dict[str, Any]:
     """Every parameter of a condition, each in the one form that equal values share."""
     kinds = _definition(f"{game}_parameters")["properties"]
     given = {key: kind["default"] for key, kind in kinds.items()} | dict(base) | dict(overrides)
@@ -225,10 +290,12 @@ def _parameters(game: str, base: Mapping[str, Any], overrides: Mapping[str, Any]
         parameters["agents"] = [name for entry in parameters["agents"] for name in _agents(entry)]
         if parameters["reveal"] is True:  # which YAML makes of the word true
             parameters["reveal"] = "true"
+        if not {"twins"} & {*base, *overrides} and not set(outsiders).isdisjoint(parameters["agents"]):
+            parameters["twins"] = []
     return parameters
 
 
-def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
+def _dictator_study(name: str, given: Mapping[str, Any], servers: Mapping[str, Any]) -> Study:
     """One condition an oracle, each with one shard: nothing is drawn, so there is one seed."""
     kinds = _definition("dictator")["properties"]
     values = {key: given.get(key, kind.get("default")) for key, kind in kinds.items()}
@@ -236,10 +303,17 @@ def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
     folder = values["strategies"]
     documents = [str(file) for file in sorted(locate(folder).glob("*.md"))]
     conditions = []
-    for oracle, kind, file in _oracles(values["oracles"]):
-        parameters = {**own, "strategies": folder, "oracle": kind, "decisions": file}
-        files = (*documents, *([str(locate(file))] if file else []))
-        conditions.append(Condition(name, oracle, "dictator", parameters, (Player(oracle, kind, {}),), 0.0, files))
+    for player in _oracles(values["oracles"], servers):
+        parameters = {**own, "strategies": folder, "oracle": player.kind, "decisions": player.settings.get("decisions")}
+        files = [*documents]
+        if parameters["decisions"]:
+            files.append(str(locate(parameters["decisions"])))
+        if player.kind == "model":
+            parameters["prompts"] = values["prompts"]
+            files += _files("dictator", values["prompts"], [player], values["replay"])
+        conditions.append(
+            Condition(name, player.name, "dictator", parameters, (player,), 0.0, tuple(files), values["replay"])
+        )
     analysis = {key: values[key] for key in ("betas", "starts", "draws")} | own
     return Study(
         name=name,
@@ -253,21 +327,66 @@ def _dictator_study(name: str, given: Mapping[str, Any]) -> Study:
     )
 
 
-def _oracles(entries: Iterable[Any]) -> list[tuple[str, str, str | None]]:
-    """(name, kind, decision file) of each oracle; `formal` gives its greatest and its least fixed point."""
-    oracles: list[tuple[str, str, str | None]] = []
+def _oracles(entries: Iterable[Any], servers: Mapping[str, Any]) -> list[Player]:
+    """The oracles as players of their kind; `formal` gives its greatest and its least fixed point."""
+    oracles: list[Player] = []
     for entry in entries:
         if isinstance(entry, str):
-            oracles += [(name, name, None) for name in ([entry, "formal_least"] if entry == "formal" else [entry])]
+            names = [entry, "formal_least"] if entry == "formal" else [entry]
+            oracles += [Player(name, name, {}) for name in names]
+        elif "model" in entry:
+            replicates = int(
+                entry.get("replicates", _definition("model_oracle")["properties"]["replicates"]["default"])
+            )
+            settings = {**_model(entry, servers), "replicates": replicates}
+            name = entry.get("name") or _as_name(settings["name"]).replace(".", "-")
+            oracles.append(Player(name, "model", settings))
         else:
-            oracles.append((entry.get("name", Path(entry["decisions"]).stem), "decisions", entry["decisions"]))
+            settings = {"decisions": entry["decisions"]}
+            oracles.append(Player(entry.get("name", Path(entry["decisions"]).stem), "decisions", settings))
     return oracles
 
 
-def _player(entry: str | Mapping[str, str]) -> Player:
+def _player(entry: str | Mapping[str, Any], servers: Mapping[str, Any]) -> Player:
+    """A player of the config; its name is one of its own, or made of what plays."""
     if isinstance(entry, str):
-        return Player(entry, SCRIPTED, {"strategy": entry})
-    return Player(entry.get("name", entry["player"]), SCRIPTED, {"strategy": entry["player"]})
+        entry = {"player": entry}
+    if "model" in entry:
+        settings = _model(entry, servers)
+        return Player(entry.get("name") or _as_name(settings["name"]), "model", settings)
+    if "process" in entry:
+        kinds = _definition("process_player")["properties"]
+        settings = {key: entry.get(key, kind.get("default")) for key, kind in kinds.items() if key != "name"}
+        return Player(entry.get("name") or _as_name(_program(entry["process"])), "process", settings)
+    library, _, strategy = entry["player"].rpartition(":")
+    kind = library or SCRIPTED
+    return Player(entry.get("name") or _as_name(entry["player"]), kind, {"strategy": strategy})
+
+
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p")
+
+
+def _model(entry: Mapping[str, Any], servers: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `models.calls.Model`."""
+    server, _, name = entry["model"].partition("/")
+    if not name or server not in servers:
+        server, name = "ollama", entry["model"]
+    kinds = _definition("model_player")["properties"]
+    settings = {key: _exact(entry.get(key, kind["default"]), kind) for key, kind in kinds.items() if "default" in kind}
+    sampling = {key: _exact(entry[key], kinds[key]) for key in _SAMPLING if key in entry}
+    return {**settings, "server": server, "name": name, "sampling": sampling}
+
+
+def _program(command: str) -> str:
+    """What a command is called: `my_bot` of `python bots/my_bot.py --fast`."""
+    words = command.split()
+    named = [word for word in words if not word.startswith("-")]
+    return Path((named[1:] or named or words)[0]).stem
+
+
+def _as_name(text: str) -> str:
+    """The nearest text that can stand in tables, run ids and names of files: `llama3.1-8b` of `llama3.1:8b`."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-_.")[:64] or "player"
 
 
 def _agents(entry: str) -> list[str]:
@@ -278,9 +397,12 @@ def _agents(entry: str) -> list[str]:
 
 def _exact(value: Any, kind: Mapping[str, Any]) -> Any:
     """One form for equal numbers (1 and 1.0, 0 and -0), because a job is compared with its predecessor as text."""
-    if kind["type"] == "integer":
+    types = kind["type"] if isinstance(kind["type"], list) else [kind["type"]]
+    if value is None:
+        return None
+    if "integer" in types:
         return int(value)
-    return float(value) + 0.0 if kind["type"] == "number" else value
+    return float(value) + 0.0 if "number" in types else value
 
 
 # ── What the schema cannot say ───────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +417,8 @@ def _check_only(review: _Review) -> None:
 
 
 def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
-    for parameters in _check_lanes(review, study):
+    places = _check_lanes(review, study)
+    for parameters in places:
         for path in review.items((*parameters, "agent_ids")):
             agent = review.sound(path)
             if agent is not None and agent.casefold() in PERSPECTIVE_WORDS:
@@ -305,6 +428,7 @@ def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
                     "name the agent by an id such as agent_1",
                 )
     _check_players(review, (*study, "players"))
+    _check_models(review, study, "players", places)
     for path in review.items((*study, "strategy_set")):
         _check_strategy(review, path)
         name = review.sound(path)
@@ -327,38 +451,95 @@ def _check_lanes(review: _Review, study: KeyPath) -> list[KeyPath]:
     return places
 
 
-def _check_players(review: _Review, players: KeyPath) -> None:
-    seen: set[str] = set()
+def _check_players(review: _Review, players: KeyPath, taken: Collection[str] = ()) -> None:
+    """Faults of players; names that are `taken` already cannot be given again."""
+    servers = _sound_servers(review)
+    seen = set(taken)
     for path in review.items(players):
-        _check_strategy(review, path if isinstance(review.at(path), str) else (*path, "player"))
+        value = review.at(path)
+        if isinstance(value, str) or (isinstance(value, Mapping) and "player" in value):
+            _check_strategy(review, path if isinstance(value, str) else (*path, "player"), axelrod=True)
         entry = review.sound(path)
         if entry is None:
             continue
-        player = _player(entry)
+        if isinstance(entry, Mapping) and "process" in entry:
+            _check_command(review, (*path, "process"), entry["process"])
+        player = _player(entry, servers)
         if player.name in seen:
+            given = {"player": entry} if isinstance(entry, str) else entry
+            kind = next(key for key in ("model", "process", "player") if key in given)
             review.add(
                 path,
                 f"is a second player named {player.name}; give it a name of its own, "
-                f"such as {{player: {player.settings['strategy']}, name: {player.name[:60]}-2}}",
+                f"such as {{{kind}: {given[kind]}, name: {player.name[:60]}-2}}",
             )
         seen.add(player.name)
 
 
-def _check_strategy(review: _Review, path: KeyPath) -> None:
+def _sound_servers(review: _Review) -> dict[str, Any]:
+    """The servers of a config that may have faults."""
+    given = review.config.get("servers") if isinstance(review.config, Mapping) else None
+    return {**_default("servers"), **(given if isinstance(given, Mapping) else {})}
+
+
+def _check_command(review: _Review, path: KeyPath, command: str) -> None:
+    from fishpool.players.process import parse
+
+    try:
+        parse(command)
+    except ValueError as fault:
+        review.add(path, f"is {_show(command)}, which cannot be started: {fault}")
+
+
+def _check_models(review: _Review, study: KeyPath, who: str, places: Iterable[KeyPath]) -> None:
+    """The published journal and the prompts of a study; `who` is the key of its players or oracles."""
+    replay = review.sound((*study, "replay"))
+    if replay is not None and not locate(replay).is_file():
+        review.add((*study, "replay"), f"is {_show(replay)}, and there is no such file")
+    entries = [review.sound(path) for path in review.items((*study, who))]
+    if not any(isinstance(entry, Mapping) and "model" in entry for entry in entries):
+        return
+    from fishpool.prompts import read_prompts
+
+    game = review.at((*study, "game"))
+    usual = _definition("dictator")["properties"]["prompts"]["default"]
+    folders = {(*place, "prompts"): review.sound((*place, "prompts")) for place in places}
+    for path, folder in folders.items():
+        if folder is not None or path == next(iter(folders)):
+            try:
+                read_prompts(locate(folder or usual), game)
+            except ValueError as fault:
+                review.add(path, f"is {_show(folder or usual)}, which cannot be used: {fault}")
+
+
+def _check_strategy(review: _Review, path: KeyPath, *, axelrod: bool = False) -> None:
     name = review.sound(path)
-    if name is not None and name not in STRATEGIES:
+    if name is None:
+        return
+    if axelrod and name.startswith("axelrod:"):
+        from fishpool.players.axelrod import fault_of
+
+        says = fault_of(name.removeprefix("axelrod:"))
+        if says:
+            review.add(path, f"is {_show(name)}, {says}")
+    elif name not in STRATEGIES:
         review.add(path, f"is {_show(name)}, which is no scripted player{_nearest(name, STRATEGIES)}")
 
 
 def _check_commons(review: _Review, study: KeyPath) -> None:
-    for parameters in _check_lanes(review, study):
+    _check_players(review, (*study, "players"), taken=COMMONS_PLAYERS)
+    outsiders = _outsiders(review, study)
+    known = [*COMMONS_PLAYERS, *outsiders]
+    places = _check_lanes(review, study)
+    _check_models(review, study, "players", places)
+    for parameters in places:
         reveal = review.sound((*parameters, "reveal"))
         if reveal not in (None, True, "hidden", "true"):
             review.add((*parameters, "reveal"), f"is {_show(reveal)}; expected hidden or true")
         for path in review.items((*parameters, "agents")):
             entry = review.sound(path)
             if entry is not None:
-                _check_agents(review, path, entry)
+                _check_agents(review, path, entry, known)
     conditions: dict[str, dict[str, Any]] = {}  # the parameters of those without a fault
     base = review.at((*study, "base")) or {}
     if review.sound((*study, "base")) is not None or not base:
@@ -366,8 +547,13 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
             place = (*study, "conditions", condition)
             overrides = review.sound(place)
             if overrides is not None:
-                filled = _parameters("commons", base, overrides)
+                filled = _parameters("commons", base, overrides, outsiders)
                 faults = impossible(parameters_of(filled))
+                if filled["twins"] and not set(outsiders).isdisjoint(filled["agents"]):
+                    faults["twins"] = (
+                        f"has {filled['twins'][0]}, a replay of the run with other rules or agents: who is not "
+                        "scripted cannot be asked what it would have done, so leave twins out"
+                    )
                 for key, says in faults.items():
                     review.add((*place, key), says)
                 if not faults:
@@ -376,15 +562,19 @@ def _check_commons(review: _Review, study: KeyPath) -> None:
     for contrast in review.items((*study, "contrasts")):
         for side in "ab":
             name = review.sound((*contrast, side))
-            known = review.keys((*study, "conditions"))
-            if name is not None and name not in known:
-                review.add((*contrast, side), f"is {_show(name)}, which is no condition{_nearest(name, known)}")
+            there = review.keys((*study, "conditions"))
+            if name is not None and name not in there:
+                review.add((*contrast, side), f"is {_show(name)}, which is no condition{_nearest(name, there)}")
         player = review.sound((*contrast, "player"))
-        if player is not None and player not in COMMONS_PLAYERS:
-            review.add(
-                (*contrast, "player"),
-                f"is {_show(player)}, which is no scripted player{_nearest(player, COMMONS_PLAYERS)}",
-            )
+        if player is not None and player not in known:
+            review.add((*contrast, "player"), f"is {_show(player)}, which is no player{_nearest(player, known)}")
+
+
+def _outsiders(review: _Review, study: KeyPath) -> list[str]:
+    """The names of a fish pool's players that are not scripted, as far as they are sound."""
+    servers = _sound_servers(review)
+    entries = (review.sound(path) for path in review.items((*study, "players")))
+    return [_player(entry, servers).name for entry in entries if entry is not None]
 
 
 def _check_questions(review: _Review, study: KeyPath, conditions: Mapping[str, Mapping[str, Any]]) -> None:
@@ -425,15 +615,16 @@ _PLACES: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
 _GROUP = r"([1-9][0-9]{0,3}\*)?[^*]*"  # 4*salami, salami
 
 
-def _check_agents(review: _Review, path: KeyPath, entry: str) -> None:
+def _check_agents(review: _Review, path: KeyPath, entry: str, known: Collection[str]) -> None:
     _, times, name = entry.rpartition("*")
     close = "".join(entry.split())
-    if close != entry and re.fullmatch(_GROUP, close) and close.rpartition("*")[2] in COMMONS_PLAYERS:
+    if close != entry and re.fullmatch(_GROUP, close) and close.rpartition("*")[2] in known:
         review.add(path, f"is {_show(entry)}; expected it without spaces, {close}")
     elif times and not re.fullmatch(_GROUP, entry):
         review.add(path, f"is {_show(entry)}; expected a whole number from 1 to 9999 before the *")
-    elif name not in COMMONS_PLAYERS:
-        review.add(path, f"is {_show(entry)}, which is no scripted player{_nearest(name, COMMONS_PLAYERS)}")
+    elif name not in known:
+        noun = "player" if len(known) > len(COMMONS_PLAYERS) else "scripted player"
+        review.add(path, f"is {_show(entry)}, which is no {noun}{_nearest(name, known)}")
 
 
 def _check_dictator(review: _Review, study: KeyPath) -> None:
@@ -455,13 +646,15 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
             source, _, says = fault.partition(": ")
             review.add_file(source, says)
         return
+    _check_models(review, study, "oracles", [study])
     names = [document.name for document in documents]
     seen: set[str] = set()
     for path in review.items((*study, "oracles")):
         entry = review.sound(path)
         if entry is None:
             continue
-        for name, kind, file in _oracles([entry]):
+        for oracle in _oracles([entry], _sound_servers(review)):
+            name, kind, file = oracle.name, oracle.kind, oracle.settings.get("decisions")
             if name in seen:
                 review.add(path, f"is a second oracle named {name}; give it a name of its own")
             elif not re.fullmatch(_definition("name")["pattern"], name):
@@ -531,7 +724,10 @@ def _repeated_items(validator: Any, unique: bool, items: Any, schema: Any) -> It
 
 def _add_schema_fault(review: _Review, error: Any) -> None:
     path, found, schema = tuple(error.absolute_path), error.instance, error.schema
-    if "propertyNames" in error.schema_path:
+    if path[-1:] == ("api_key",):  # which may be the key itself
+        says = "is not the name of an environment variable; expected one such as OPENAI_API_KEY, or null"
+        review.add(path, says)
+    elif "propertyNames" in error.schema_path:
         review.add((*path, found), f"is not a name that can be used; expected {_expected(schema)}")
     elif error.validator == "required":
         _add_missing_keys(review, path, found, schema)
@@ -563,8 +759,6 @@ def _add_unknown_keys(review: _Review, path: KeyPath, found: Mapping[str, Any], 
     if path not in review.faults:
         for key in _unknown_keys(found, schema):
             says = f"is an unknown key{_nearest(key, schema['properties'])}"
-            if key == "players" and schema == _definition("commons"):
-                says += "; the players of a fish pool are its agents, in base or in a condition"
             review.add((*path, key), says)
 
 
@@ -581,10 +775,13 @@ def _expected(schema: Mapping[str, Any]) -> str:
     """What a schema allows, in words: its title, or its type and range."""
     if "title" in schema:
         return str(schema["title"])
-    words = {"integer": "a whole number", "number": "a number", "string": "text"}[schema["type"]]
+    kind, *rest = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    words = {"integer": "a whole number", "number": "a number", "string": "text"}[kind]
     if "exclusiveMinimum" in schema:
-        return f"{words} above {schema['exclusiveMinimum']} and up to {schema['maximum']}"
-    return f"{words} from {schema['minimum']} to {schema['maximum']}" if "minimum" in schema else words
+        words += f" above {schema['exclusiveMinimum']} and up to {schema['maximum']}"
+    elif "minimum" in schema:
+        words += f" from {schema['minimum']} to {schema['maximum']}"
+    return " or ".join([words, *rest])
 
 
 def _hint(found: Any, schema: Mapping[str, Any], source: str) -> str:

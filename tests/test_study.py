@@ -22,6 +22,7 @@ from fishpool import study
 from fishpool.analysis.commons import TwinKind as commons_twins
 from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import Parameters
+from fishpool.models.calls import Model
 from fishpool.players.commons import LIARS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
@@ -346,10 +347,81 @@ def test_a_fault_in_a_study_that_is_not_run_counts_too():
     assert "studies.two.seeds" in fault
 
 
-def test_a_player_of_a_kind_that_is_not_known_is_told_which_kinds_there_are():
-    for entry in ({"model": "some-model", "temperature": 0.7}, {"process": "python my_bot.py"}):
-        (fault,) = faults_of(changed("studies.one.players", [entry]))
-        assert "expected the name of a scripted player (TitForTat), or a mapping" in fault
+def players_of(*entries, **top):
+    config = changed("studies.one.players", list(entries))
+    return study.load({**config, **top}).studies[0].players
+
+
+def test_a_model_is_a_player_with_every_setting_that_identifies_its_replies():
+    entry = {"model": "llama3.1:8b", "temperature": 1, "max_tokens": 64}
+    (player,) = players_of(entry)
+    assert (player.name, player.kind) == ("llama3.1-8b", "model")
+    assert Model.from_json(player.settings) == Model(
+        server="ollama", name="llama3.1:8b", max_tokens=64, sampling={"temperature": 1.0}
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "server", "name"),
+    [
+        ("llama3.1", "ollama", "llama3.1"),
+        ("openai/gpt-oss-20b", "openai", "gpt-oss-20b"),
+        ("lab/org/model", "lab", "org/model"),
+        ("hf.co/org/model", "ollama", "hf.co/org/model"),
+        ("llamacpp/gemma3-270m", "llamacpp", "gemma3-270m"),
+    ],
+)
+def test_a_model_is_asked_where_its_prefix_says(model, server, name):
+    (player,) = players_of({"model": model}, servers={"lab": {"kind": "openai"}})
+    assert (player.settings["server"], player.settings["name"]) == (server, name)
+
+
+def test_a_model_without_a_server_of_its_kind_has_the_usual_address():
+    config = study.load({**VALID, "servers": {"lab": {"kind": "openai"}}})
+    assert config.servers["lab"]["endpoints"] == config.servers["openai"]["endpoints"]
+    assert config.journal == "out/journal.sqlite"
+
+
+def test_the_key_of_an_api_never_stands_in_a_fault():
+    (fault,) = faults_of({**VALID, "servers": {"lab": {"kind": "openai", "api_key": "sk-secret"}}})
+    assert "secret" not in fault
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("python bots/my_bot.py --fast", "my_bot"), ("./bot", "bot"), ("awk -f tit.awk", "tit"), ("--", "player")],
+)
+def test_a_bot_is_named_after_what_it_runs(command, name):
+    assert study._as_name(study._program(command)) == name
+
+
+def test_calls_of_models_are_counted_as_if_every_run_lasted_to_its_end():
+    config = changed("studies.one.players", ["TitForTat", {"model": "a"}, {"model": "b"}])
+    (one,) = study.load(config).studies
+    rounds = one.conditions[0].parameters["rounds"]
+    # a meets Tit, b and itself; b meets Tit, a and itself: seats of models 1 + 2 + 2, 1 + 2, of which a-b counts once
+    assert one.conditions[0].model_calls_per_seed == (1 + 2 + 2 + 1 + 2) * rounds
+
+
+def test_calls_of_a_pool_count_its_phases_and_only_the_agents_that_are_models():
+    config = pool({"rounds": 3}, {"agents": ["2*m", "grim"], "channels": ["report"]}, players=[{"model": "m"}])
+    (one,) = study.load(config).studies
+    assert one.conditions[0].model_calls_per_seed == 2 * 3 * 2
+    assert one.conditions[0].parameters["twins"] == []
+    assert one.conditions[0].kinds == ("model",)
+
+
+def test_a_condition_of_scripted_players_alone_does_not_hang_on_prompts():
+    config = pool({}, {"agents": ["grim"]}, players=[{"model": "m"}])
+    (one,) = study.load(config).studies
+    (condition,) = one.conditions
+    assert (condition.kinds, condition.files) == ((), ())
+    assert "prompts" not in condition.parameters
+
+
+def test_a_model_has_no_twins():
+    (fault,) = faults_of(pool({"twins": ["honest"]}, {"agents": ["m", "grim"]}, players=[{"model": "m"}]))
+    assert "twins has honest, a replay of the run" in fault
 
 
 def test_values_inside_a_command_line_value_cannot_be_numbers():
@@ -585,12 +657,19 @@ def documented() -> list[tuple[str, str, dict[str, Any]]]:
     sections = [
         ("At the top", SCHEMA["properties"]),
         ("At the top", SCHEMA["properties"]["lanes"]["additionalProperties"]["properties"]),
+        ("At the top", SCHEMA["$defs"]["server"]["properties"]),
         ("A study", shared),
-        ("A player", SCHEMA["$defs"]["player"]["properties"]),
+        ("A player", SCHEMA["$defs"]["named_player"]["properties"]),
+        ("A model", SCHEMA["$defs"]["model_player"]["properties"]),
+        ("A bot", SCHEMA["$defs"]["process_player"]["properties"]),
         ("Parameters of the prisoner's dilemma", SCHEMA["$defs"]["prisoners_dilemma_parameters"]["properties"]),
         (
             "A study of the fish pool",
-            {key: kind for key, kind in SCHEMA["$defs"]["commons"]["properties"].items() if key not in shared},
+            {
+                key: kind
+                for key, kind in SCHEMA["$defs"]["commons"]["properties"].items()
+                if key not in shared or key == "players"
+            },
         ),
         ("A study of the fish pool", SCHEMA["$defs"]["contrast"]["properties"]),
         ("Parameters of the fish pool", SCHEMA["$defs"]["commons_parameters"]["properties"]),
@@ -598,7 +677,11 @@ def documented() -> list[tuple[str, str, dict[str, Any]]]:
             "A study of the dictator game",
             {key: kind for key, kind in SCHEMA["$defs"]["dictator"]["properties"].items() if key not in shared},
         ),
-        ("A study of the dictator game", SCHEMA["$defs"]["oracle"]["properties"]),
+        ("A study of the dictator game", SCHEMA["$defs"]["decision_file"]["properties"]),
+        (
+            "A study of the dictator game",
+            {"replicates": SCHEMA["$defs"]["model_oracle"]["properties"]["replicates"]},
+        ),
     ]
     return [
         (section, key, {**SCHEMA["$defs"].get(kind.get("$ref", "").rpartition("/")[2], {}), **kind})
@@ -610,7 +693,7 @@ def documented() -> list[tuple[str, str, dict[str, Any]]]:
 @pytest.mark.parametrize(("section", "key", "kind"), documented())
 def test_the_readme_explains_every_key_with_its_default(section, key, kind):
     part = README.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    row = re.search(rf"^\| `(?:lanes\.NAME\.)?{key}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", part, re.MULTILINE)
+    row = re.search(rf"^\| `(?:(?:lanes|servers)\.NAME\.)?{key}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", part, re.MULTILINE)
     assert row, f"{key} has no row in config/README.md"
     if "default" in kind:
         assert yaml.safe_load(row[1].strip("`")) == kind["default"]
@@ -625,7 +708,7 @@ def test_the_schema_has_the_defaults_of_the_game():
     defaults = {one.name: one.default for one in dataclasses.fields(Parameters)}
     kinds = SCHEMA["$defs"]["prisoners_dilemma_parameters"]["properties"]
     schema = {key: tuple(kind["default"]) if key == "agent_ids" else kind["default"] for key, kind in kinds.items()}
-    assert schema == defaults
+    assert {key: schema[key] for key in schema if key not in study._FOR_MODELS} == defaults
 
 
 def test_the_default_strategy_set_can_be_fitted():
@@ -639,7 +722,7 @@ def test_the_schema_has_the_defaults_of_the_fish_pool():
     for one in dataclasses.fields(commons.Parameters):
         value = sorted(one.default) if isinstance(one.default, frozenset) else one.default
         assert kinds[one.name]["default"] == plain.get(one.name, value)
-    assert kinds.keys() - {one.name for one in dataclasses.fields(commons.Parameters)} == {"twins", "lane"}
+    assert kinds.keys() - {one.name for one in dataclasses.fields(commons.Parameters)} == {"twins", "lane", "prompts"}
     assert kinds["twins"]["default"] == plain["twins"]
 
 
@@ -698,19 +781,13 @@ def test_contrasts_know_their_study_and_question():
         ({}, {"agents": [" grim"]}, "one.agents[0] is ' grim'; expected it without spaces, grim"),
         ({}, {"agents": ["0 * grim"]}, "one.agents[0] is '0 * grim'; expected a whole number from 1 to 9999 before"),
         ({}, {"agents": ["2*"]}, "one.agents[0] is '2*', which is no scripted player"),
-        ({}, {"agents": []}, "one.agents is a list of 0 items; expected a list of scripted players"),
+        ({}, {"agents": []}, "one.agents is a list of 0 items; expected a list of players"),
         ({}, {"reveal": "yes"}, "one.reveal is 'yes'; expected hidden or true"),
     ],
 )
 def test_a_pool_that_cannot_be_gets_one_sentence(base, condition, said):
     (fault,) = faults_of(pool(base, condition))
     assert said in fault
-
-
-def test_players_of_a_pool_are_sought_where_they_are():
-    (fault,) = faults_of(pool(players=["grim"]))
-    assert "pool.players is an unknown key" in fault
-    assert fault.endswith("; the players of a fish pool are its agents, in base or in a condition")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import combinations_with_replacement, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,7 +78,7 @@ def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFram
     strategies = {
         player.name: STRATEGIES[player.settings["strategy"]] for player in shard.players if player.kind == SCRIPTED
     }
-    parameters = Parameters(**{**shard.parameters, "agent_ids": tuple(shard.parameters["agent_ids"])})
+    parameters = _parameters(shard)
     todo = pairings(shard)
     outside = outsiders(shard)
     met = [pairing for pairing in todo if not outside.isdisjoint(pairing.players)]
@@ -87,6 +87,12 @@ def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFram
     with closing(refereed) as matches:
         for start in range(0, len(todo), at_once):
             yield _play_batch(shard, parameters, strategies, todo[start : start + at_once], matches)
+
+
+def _parameters(shard: Shard) -> Parameters:
+    """The parameters of the rules; others, such as labels, only say how models are asked."""
+    values = {field.name: shard.parameters[field.name] for field in fields(Parameters)}
+    return Parameters(**{**values, "agent_ids": tuple(values["agent_ids"])})
 
 
 def _play_batch(
