@@ -1,10 +1,18 @@
-"""Play one shard and write its records as JSONL: play.py --shard JSON --directory DIR."""
+"""Play one shard and write its records as JSONL: play.py --shard JSON --directory DIR.
+
+The environment variable FISHPOOL_SITE holds the fields of `shards.Site` as JSON: where models are asked. Exit code 1 with
+one sentence where no game can be played, such as a model's server that is not there.
+"""
 
 import argparse
+import json
+import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
-from fishpool import records, shards
+from fishpool import shards
+from fishpool.models.faults import Stop
 
 
 def main() -> None:
@@ -13,9 +21,13 @@ def main() -> None:
     parser.add_argument("--directory", required=True, type=Path, help="where the JSONL files go")
     arguments = parser.parse_args()
     shard = arguments.shard
+    site = shards.Site(**json.loads(os.environ.get("FISHPOOL_SITE", "{}")))
     runner = import_module(f"fishpool.runners.{shard.game}")
     progress = shards.Progress(f"{shard.study}/{shard.condition}/{shard.name}", runner.number_of_runs(shard))
-    shards.write(arguments.directory, records.GAME_TABLES[shard.game], runner.play(shard), progress)
+    try:
+        shards.write(arguments.directory, shard.tables, runner.play(shard, site), progress)
+    except Stop as stop:
+        sys.exit(f"{shard.study}/{shard.condition}/{shard.name}: {stop}")
 
 
 if __name__ == "__main__":

@@ -27,20 +27,21 @@ from fishpool.games.dictator import play as play_tournament
 from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import formal, resolve
 from fishpool.records import Ending, Status
-from fishpool.shards import Shard
+from fishpool.shards import Shard, Site
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
 GAME = "dictator"
+_ANYWHERE = Site()
 
 
 def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds)
 
 
-def play(shard: Shard) -> Iterator[dict[str, pl.DataFrame]]:
+def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play the tournament; yields its frames of `runs` and `turns`, rounds in the order of the documents."""
     documents = read_documents(locate(shard.parameters["strategies"]))
     oracle, chosen = _oracle(shard.parameters, documents)

@@ -14,13 +14,6 @@ from snakemake.exceptions import WorkflowError
 # Relative to the working directory, so that a checkout can be moved without anything being made again.
 ROOT = Path(os.path.relpath(Path(workflow.basedir).parent))
 sys.path.insert(0, str(ROOT.resolve()))
-# Jobs run the Python that runs Snakemake, on the sources of this checkout: those that `code` lists as their inputs.
-shell.prefix(
-    "set -euo pipefail; "
-    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
-    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1; "
-)
-
 from fishpool import records, study
 
 
@@ -34,6 +27,18 @@ except study.ConfigError as error:
 
 RESULTS = CONFIG.results
 LOGS = f"{RESULTS}/logs"
+# Jobs run the Python that runs Snakemake, on the sources of this checkout: those that `code` lists as their inputs. Where
+# models are asked is known to every job by its environment, and so is no reason to play anything again.
+SITE = json.dumps(
+    {"servers": CONFIG.servers, "journal": CONFIG.journal, "offline": CONFIG.offline, "logs": f"{LOGS}/players"},
+    sort_keys=True,
+)
+shell.prefix(
+    "set -euo pipefail; "
+    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
+    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
+    " FISHPOOL_SITE={SITE:q}; "
+)
 STUDIES = {one.name: one for one in CONFIG.studies}
 CONDITIONS = {(one.name, condition.name): condition for one in CONFIG.studies for condition in one.conditions}
 SHARDS = {
@@ -181,14 +186,15 @@ def conditions_of(game):
     return [key for key, condition in CONDITIONS.items() if game in (condition.game, None)]
 
 
+def tables_at(key):
+    """All tables that a condition has."""
+    condition = CONDITIONS[key]
+    return [*tables_of(condition.game), *(records.MODEL_TABLES if "model" in condition.kinds else ())]
+
+
 def table_files(tables, game=None):
     """The Parquet files of these tables, over all selected conditions of the games that have them."""
-    return [
-        table_file(table, *key)
-        for table in tables
-        for key in conditions_of(game)
-        if table in tables_of(CONDITIONS[key].game)
-    ]
+    return [table_file(table, *key) for table in tables for key in conditions_of(game) if table in tables_at(key)]
 
 
 def table_arguments(tables, game=None):

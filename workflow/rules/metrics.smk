@@ -17,7 +17,7 @@ SOLVED = {
     "pd_strategy_shares": ("strategy_frequencies.shares_of_players", ["turns", "pd_individual"], "prisoners_dilemma"),
 }
 TABLES = list(
-    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(table for game in GAMES for table in tables_of(game))])
+    dict.fromkeys([*RECORD_TABLES, *QUERIED, *SOLVED, *(table for key in CONDITIONS for table in tables_at(key))])
 )
 
 

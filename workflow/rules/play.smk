@@ -4,34 +4,75 @@
 # game -> what its play reads of this checkout besides sources
 DATA = {"dictator": [source("fishpool/oracles/published.csv")]}
 
-for game in GAMES:
+# Models and bots are modules of fishpool.players that a runner imports by their kind, and oracles those of fishpool.oracles.
+ROOMS = {"dictator": "oracles"}
+OUTSIDE = {"players": ["model", "process", "axelrod"], "oracles": ["model"]}
 
-    rule:
-        name:
-            f"play_{game}"
-        input:
-            code("scripts/play.py", f"fishpool/runners/{game}.py"),
-            DATA.get(game, []),
-            lambda wildcards: CONDITIONS[wildcards.study, wildcards.condition].files,
-            script=source("scripts/play.py"),
-        output:
-            [shard_file("{study}", "{condition}", "{shard}", f"{table}.jsonl") for table in records.GAME_TABLES[game]],
-            sums=shard_file("{study}", "{condition}", "{shard}", "SHA256SUMS"),
-        log:
-            f"{LOGS}/play/{{study}}/{{condition}}/{{shard}}.log",
-        wildcard_constraints:
-            study=one_of(one.name for one in CONFIG.studies if one.game == game),
-        conda:
-            "../envs/fishpool.yaml"
-        params:
-            shard=lambda wildcards: SHARDS[wildcards.study, wildcards.condition, wildcards.shard].to_json(),
-        message:
-            "play {wildcards.study}/{wildcards.condition}/{wildcards.shard}"
-        shell:
-            'python {input.script:q} --shard {params.shard:q} --directory "$(dirname {output.sums:q})" 2>&1 | tee {log:q}'
+
+def outsiders(key):
+    """The kinds of a condition's players whose modules no runner imports in so many words."""
+    room = ROOMS.get(CONDITIONS[key].game, "players")
+    return [f"fishpool/{room}/{kind}.py" for kind in CONDITIONS[key].kinds if kind in OUTSIDE[room]]
+
+
+def has_model(key):
+    return "model" in CONDITIONS[key].kinds
+
+
+def key_of(place):
+    """(study, condition) of STUDY/CONDITION."""
+    return tuple(place.split("/"))
+
+
+def backends(key):
+    """The sources of what speaks to the servers of a condition's models."""
+    names = {player.settings["server"] for player in CONDITIONS[key].players if player.kind == "model"}
+    return [f"fishpool/models/backends/{CONFIG.servers[name]['kind']}.py" for name in sorted(names)]
+
+
+for game in GAMES:
+    for models in (False, True):
+
+        rule:
+            name:
+                f"play_{game}_with_models" if models else f"play_{game}"
+            input:
+                code("scripts/play.py", f"fishpool/runners/{game}.py"),
+                DATA.get(game, []),
+                lambda wildcards, game=game: code(
+                    "scripts/play.py",
+                    f"fishpool/runners/{game}.py",
+                    *outsiders(key_of(wildcards.place)),
+                    *backends(key_of(wildcards.place)),
+                ),
+                lambda wildcards: CONDITIONS[key_of(wildcards.place)].files,
+                script=source("scripts/play.py"),
+            output:
+                [
+                    f"{RESULTS}/jsonl/{{place}}/{{shard}}/{table}.jsonl"
+                    for table in (*records.GAME_TABLES[game], *(records.MODEL_TABLES if models else ()))
+                ],
+                sums=f"{RESULTS}/jsonl/{{place}}/{{shard}}/SHA256SUMS",
+            log:
+                f"{LOGS}/play/{{place}}/{{shard}}.log",
+            wildcard_constraints:
+                place=one_of(
+                    f"{study}/{name}"
+                    for (study, name), condition in CONDITIONS.items()
+                    if condition.game == game and has_model((study, name)) == models
+                ),
+            conda:
+                "../envs/fishpool.yaml"
+            resources:
+                model=int(models),
+            params:
+                shard=lambda wildcards: SHARDS[*key_of(wildcards.place), wildcards.shard].to_json(),
+            message:
+                "play {wildcards.place}/{wildcards.shard}"
+            shell:
+                'python {input.script:q} --shard {params.shard:q} --directory "$(dirname {output.sums:q})"'
+                " 2>&1 | tee {log:q}"
 
 
 # What every number traces back to: targets themselves, so that a deleted file is made again though its tables stand.
-RECORDS = [
-    shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in records.GAME_TABLES[shard.game]
-]
+RECORDS = [shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in shard.tables]

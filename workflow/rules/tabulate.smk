@@ -25,3 +25,17 @@ rule tabulate:
     shell:
         "python {input.script:q} --game {params.game} --table {wildcards.table} --output {output:q}"
         " {input.sums:q} 2>&1 | tee {log:q}"
+
+
+use rule tabulate as tabulate_replies with:
+    input:
+        code("scripts/tabulate.py"),
+        lambda wildcards: shard_files(wildcards.study, wildcards.condition, f"{wildcards.table}.jsonl"),
+        sums=lambda wildcards: shard_files(wildcards.study, wildcards.condition, "SHA256SUMS"),
+        script=source("scripts/tabulate.py"),
+    output:
+        table_file("{table}", "{study}", "{condition}"),
+    log:
+        f"{LOGS}/tabulate/{{table}}/{{study}}/{{condition}}.log",
+    wildcard_constraints:
+        table=one_of(records.MODEL_TABLES),
