@@ -131,6 +131,7 @@ _GAME_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("family", "string", "the dictator's family, from its document"),
         Column("replicate", "integer", "which of the oracle's answers about this pair, counted from 1"),
         Column("decision", "string", "SHARE or TAKE; empty if the oracle gave no readable answer", False),
+        Column("reasoning", "string", "why, in the oracle's words; empty if it gave no reason", False),
         Column("dictator_value", "number", "what the dictator receives; empty if undecided", False),
         Column("recipient_value", "number", "what the recipient receives; empty if undecided", False),
         Column("chosen", "boolean", "formal oracle: whether no finite regress decides it; empty for others", False),

@@ -1,7 +1,7 @@
 """Play one shard and write its records as JSONL: play.py --shard JSON --directory DIR.
 
-The environment variable FISHPOOL_SITE holds the fields of `shards.Site` as JSON: where models are asked. Exit code 1 with
-one sentence where no game can be played, such as a model's server that is not there.
+The environment variable FISHPOOL_SITE holds the fields of `shards.Site` as JSON: where models are asked. Exit code 1
+with one sentence where no game can be played, such as a model's server that is not there.
 """
 
 import argparse

@@ -57,4 +57,4 @@ def test_no_readable_answer_is_an_invalid_turn_without_a_decision(tmp_path):
     assert (hole["agent"], hole["recipient"], hole["status"], hole["action"]) == ("mirror", "mirror", "invalid", None)
     assert hole["dictator_value"] is None
     assert runs["winner"][0] is None
-    assert runs["end_reason"][0] == "1 decisions are missing"
+    assert runs["end_reason"][0] == "decisions that are missing: 1"
