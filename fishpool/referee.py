@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -131,31 +132,81 @@ async def ask(player: Player, view: Mapping[str, Any], legal: Callable[[Any], An
 
 
 def decode(reply: str | bytes) -> Any:
-    """The reply as a JSON value; ValueError in one sentence for anything that is not exactly one JSON text."""
+    """The reply as a JSON value; ValueError in one sentence for anything that is not exactly one JSON text.
+
+    The sentence may be sent to a model, and so be part of a request that is looked up in a journal: it does not depend
+    on the Python that says it.
+    """
     if not isinstance(reply, str | bytes):
         raise ValueError(f"a reply is text, not {type(reply).__name__}")
     if len(reply) > MAX_REPLY:
         raise ValueError(f"the reply has {len(reply)} characters; at most {MAX_REPLY} are read")
     try:
         text = reply if isinstance(reply, str) else reply.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_whole)
+        _check("the reply", value)
     except UnicodeDecodeError as error:
         raise ValueError(f"the reply is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"the reply is not JSON: {error.msg} at character {error.pos}") from None
+        raise ValueError(f"the reply is not JSON: {_why_not_json(error)}") from None
     except RecursionError:
         raise ValueError("the reply is nested too deeply") from None
+    return value
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("the reply has a key twice")
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        name = ascii(key[:40])[1:-1]
+        _check(name, key)
+        _check(name, value)
+        if key in found:
+            raise ValueError(f"{name}: the key stands twice in one object")
+        found[key] = value
     return found
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"the reply holds {name}, which is not JSON")
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) < 310 else float(digits)  # infinite: int() takes long, or refuses
+
+
+def _check(name: str, value: Any) -> None:
+    """Refuse what `json` lets through but no file of ours can hold; `name` is the key it stands under."""
+    if isinstance(value, list):
+        for item in value:
+            _check(name, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name}: expected a number, found {'NaN' if math.isnan(value) else 'one that is too large'}")
+    elif isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name}: found half of a surrogate pair, which is no character") from None
+
+
+_TRAILING_COMMA = "a comma stands before a closing bracket"
+_CAUSES = {  # how a message of `json` begins -> what to do about it
+    "Illegal trailing comma": _TRAILING_COMMA,
+    "Expecting property name": "a key is not in double quotes",
+    "Expecting value": "a value is missing, or is text that is not in double quotes",
+    "Expecting ':'": "a colon is missing after a key",
+    "Expecting ','": "a comma or a closing brace is missing, or a double quote inside a text lacks its backslash",
+    "Unterminated string": "a text has no closing double quote",
+    "Invalid control character": r"a text holds a line break or a tab, which are written \n and \t",
+    "Invalid": r"a backslash inside a text is written \\",
+    "Extra data": "there is more after its end",
+    "Unexpected UTF-8 BOM": "it begins with a byte order mark",
+}
+
+
+def _why_not_json(error: json.JSONDecodeError) -> str:
+    if not error.doc.strip():
+        return "it is empty"
+    if error.msg.startswith("Expecting") and error.pos >= len(error.doc.rstrip()):
+        return "it ends too early"
+    if error.doc[error.pos] in "]}" and error.doc[: error.pos].rstrip().endswith(","):
+        return _TRAILING_COMMA  # Python 3.13 has words of its own for it
+    return next((cause for start, cause in _CAUSES.items() if error.msg.startswith(start)), "it breaks off")
 
 
 def _late(turn_timeout: float) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -87,6 +88,30 @@ def test_decode_reads_json_or_says_why_not(reply):
     except ValueError:
         return
     assert value == json.loads(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "names"),
+    [
+        ('{"a": NaN}', "a: "),
+        ('{"a": {"b": [1, [1e999]]}}', "b: "),
+        ('{"a": 1%s}' % ("0" * 5000), "a: "),
+        ('{"a": 1, "a": 1}', "a: "),
+        (r'{"a": "\ud800"}', "a: "),  # polars and UTF-8 files hold no such text
+        (r'{"\ud800": 1}', r"\ud800: "),
+        (r'["\udfff"]', "the reply: "),
+        ("-Infinity", "the reply: "),
+    ],
+)
+def test_decode_names_the_key_of_what_no_file_can_hold(reply, names):
+    with pytest.raises(ValueError, match="^" + re.escape(names)):
+        decode(reply)
+
+
+@pytest.mark.parametrize("reply", ['{"a": 1,}', '{"a": [1, ]}', '{"a": 1, \n}'])
+def test_a_trailing_comma_is_called_one_by_every_python(reply):
+    with pytest.raises(ValueError, match="comma stands before"):
+        decode(reply)
 
 
 def test_the_clock_is_the_lanes():

@@ -361,7 +361,7 @@ def read(parameters: Parameters, view: View, reply: object) -> Action:
         raise Unreadable(f"expected a JSON object for {phase}, found {_kind(reply)}")
     known = FALLBACK[phase]
     if not reply.keys() <= known.keys():
-        unknown = ", ".join(sorted(str(key)[:40] for key in reply.keys() - known.keys()))
+        unknown = ", ".join(ascii(key[:40])[1:-1] for key in sorted(map(str, reply.keys() - known.keys()))[:3])
         raise Unreadable(f"unknown key {unknown}: {phase} takes {', '.join(known)}")
     most = view["legal"]["max"]
     if phase is Phase.CATCH:
