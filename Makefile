@@ -47,5 +47,5 @@ $(BIN)/uv: requirements.lock
 	touch $@
 
 .venv/dev: .venv/core
-	$(UV) --editable '.[dev,reference]'
+	$(UV) --editable '.[dev,reference,embedded,arena]'
 	touch $@
