@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 CHECKSUMS = "SHA256SUMS"  # in the format of sha256sum, so that `sha256sum -c` checks a shard
+RECORDED = "RECORDED"  # marks a shard that no config can make again, since people or others' agents played it
 LINE_CHECKSUMS = ".crc32"  # beside each JSONL file, so that a changed line can be named
 
 
@@ -123,6 +124,12 @@ def write(
     with replacing(directory / CHECKSUMS) as part:
         part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
     progress.end()
+
+
+def mark_recorded(directory: Path) -> None:
+    """Say that the shard cannot be played again, so that nothing removes it as stale."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / RECORDED).touch()
 
 
 def line_checksums(lines: Iterable[bytes]) -> bytes:

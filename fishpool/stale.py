@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fishpool.shards import RECORDED
 from fishpool.study import Config
 
 _RECORDS = re.compile(r"(?:(?:runs|turns|claims|twins|replies)\.jsonl(?:\.crc32)?|SHA256SUMS)(?:\.\d+\.part)?")
@@ -21,18 +22,20 @@ def stale_files(results: Path, config: Config) -> list[Path]:
     """The files below `results` whose study, condition or shard is not in the config, in the order of their names.
 
     Records are `jsonl/STUDY/CONDITION/SHARD/..`, tables `parquet/TABLE/STUDY/CONDITION.parquet` or
-    `parquet/TABLE/STUDY.parquet`; `only` has no influence.
+    `parquet/TABLE/STUDY.parquet`; `only` has no influence. Shards that were recorded and cannot be made again stay.
     """
     studies = {study.name for study in config.configured}
     conditions = {(study.name, condition.name) for study in config.configured for condition in study.conditions}
-    shards = {
+    shards: set[tuple[str, ...]] = {
         (study.name, condition.name, shard.name)
         for study in config.configured
         for condition in study.conditions
         for shard in study.shards(condition)
     }
     stale = []
-    for names in _files(results / "jsonl"):
+    written = list(_files(results / "jsonl"))
+    shards |= {names[:3] for names in written if names[3:] == (RECORDED,)}
+    for names in written:
         if len(names) == 4 and _RECORDS.fullmatch(names[3]) and names[:3] not in shards:
             stale.append(results.joinpath("jsonl", *names))
     for names in _files(results / "parquet"):

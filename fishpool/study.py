@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from fishpool import records
 from fishpool.documents import locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
@@ -27,7 +28,7 @@ from fishpool.players.commons import LIARS
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.seats import SCRIPTED
-from fishpool.shards import Player, Shard
+from fishpool.shards import CHECKSUMS, Player, Shard
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 DEFAULT_CONFIG = _REPOSITORY / "config" / "config.yaml"
@@ -56,6 +57,12 @@ class Condition:
     turn_timeout: float
     files: tuple[str, ...] = ()  # what its play reads besides the sources: documents, a decision file, prompts, a bot
     replay: str | None = None
+    recorded: tuple[str, ...] | None = None  # the shards that were found, of games that were played elsewhere
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The record tables that it has."""
+        return records.GAME_TABLES[self.game] + (records.MODEL_TABLES if "model" in self.kinds else ())
 
     @property
     def runs_per_seed(self) -> int:
@@ -104,7 +111,15 @@ class Study:
     analysis: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def shards(self, condition: Condition) -> tuple[Shard, ...]:
-        """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them."""
+        """The jobs of one condition: seeds in blocks aligned by value, so that a further seed changes one of them.
+
+        Of recorded games, what was found; their seeds are not known here.
+        """
+        if condition.recorded is not None:
+            return tuple(
+                Shard(self.name, condition.name, name, self.game, {}, condition.players, 0.0, ())
+                for name in condition.recorded
+            )
         blocks: dict[int, list[int]] = {}
         for seed in self.seeds:
             blocks.setdefault(seed // self.seeds_per_job * self.seeds_per_job, []).append(seed)
@@ -199,9 +214,12 @@ def _config(review: _Review) -> Config:
     if review.faults:
         raise ConfigError(review.faults.values())
     given = review.config
-    studies = tuple(_study(name, study, given) for name, study in given["studies"].items())
-    only = given.get("only", [study.name for study in studies])
     results = Path(given.get("results", _default("results"))).as_posix()
+    studies = tuple(
+        _recorded_study(name, study, Path(results)) if study.get("recorded") else _study(name, study, given)
+        for name, study in given["studies"].items()
+    )
+    only = given.get("only", [study.name for study in studies])
     return Config(
         results=results,
         configured=studies,
@@ -243,8 +261,8 @@ def _study(name: str, given: Mapping[str, Any], config: Mapping[str, Any]) -> St
         )
     seeds = given["seeds"]
     optional = {
-        key: given.get(key, kind["default"])
-        for key, kind in _definition(game)["properties"].items()
+        key: given.get(key, _property(_definition(game), key)["default"])
+        for key in _definition(game)["properties"]
         if key in ("strategy_set", "questions", "contrasts")
     }
     questions = tuple(optional.get("questions", ()))
@@ -259,6 +277,33 @@ def _study(name: str, given: Mapping[str, Any], config: Mapping[str, Any]) -> St
         strategy_set=tuple(optional.get("strategy_set", ())),
         questions=questions,
         contrasts=tuple(asked | contrast for contrast in optional.get("contrasts", ())),
+    )
+
+
+def _recorded_study(name: str, given: Mapping[str, Any], results: Path) -> Study:
+    """The conditions and shards that people or the arena have left in the results; none is no fault."""
+    game = given["game"]
+    found: dict[str, list[Path]] = {}
+    pattern = re.compile(_definition("name")["pattern"])
+    for sums in sorted((results / "jsonl" / name).glob(f"*/*/{CHECKSUMS}")):
+        shard = sums.parent
+        if pattern.fullmatch(shard.name) and pattern.fullmatch(shard.parent.name):
+            found.setdefault(shard.parent.name, []).append(shard)
+    conditions = []
+    for condition, shards in found.items():
+        with_model = any((shard / "replies.jsonl").exists() for shard in shards)
+        players = (Player("model", "model", {}),) if with_model else ()
+        names = tuple(shard.name for shard in shards)
+        conditions.append(Condition(name, condition, game, {}, players, 0.0, recorded=names))
+    strategies = given.get("strategy_set", _definition("strategy_set")["default"])
+    return Study(
+        name=name,
+        game=game,
+        seeds=(),
+        seeds_per_job=1,
+        conditions=tuple(conditions),
+        players=(),
+        strategy_set=tuple(strategies) if game == "prisoners_dilemma" else (),
     )
 
 

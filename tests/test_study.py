@@ -18,7 +18,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishpool import study
+from fishpool import records, shards, study
 from fishpool.analysis.commons import TwinKind as commons_twins
 from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import Parameters
@@ -26,6 +26,7 @@ from fishpool.models.calls import Model
 from fishpool.players.commons import LIARS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.shards import Player, Shard
+from fishpool.stale import stale_files
 from fishpool.study import Config, ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +102,7 @@ def test_a_config_becomes_studies_with_every_parameter_filled_in():
     assert (plain.runs_per_seed, plain.model_calls_per_seed) == (6, 0)
     two = config.configured[1]
     assert (two.seeds, two.seeds_per_job, two.conditions[0].turn_timeout) == ((0, 1), 50, 30)
-    assert two.strategy_set == tuple(SCHEMA["$defs"]["prisoners_dilemma"]["properties"]["strategy_set"]["default"])
+    assert two.strategy_set == tuple(SCHEMA["$defs"]["strategy_set"]["default"])
 
 
 def test_results_may_lie_anywhere():
@@ -419,6 +420,23 @@ def test_a_condition_of_scripted_players_alone_does_not_hang_on_prompts():
     assert "prompts" not in condition.parameters
 
 
+def test_recorded_games_are_found_and_marked_ones_are_never_stale(tmp_path):
+    shard = Shard("arena", "fast", "seeds-0", "prisoners_dilemma", {}, (), 30, (0,))
+    directory = tmp_path / "jsonl" / "arena" / "fast" / "seeds-0"
+    shards.mark_recorded(directory)
+    empty = {table: {name: [] for name in records.schema(shard.game, table)} for table in shard.tables}
+    frames = {table: records.frame(shard.game, table, columns) for table, columns in empty.items()}
+    shards.write(directory, shard.tables, [frames], shards.Progress("arena", 0))
+    recorded = {"game": "prisoners_dilemma", "recorded": True}
+    config = study.load({"results": str(tmp_path), "studies": {"arena": recorded}})
+    (condition,) = config.studies[0].conditions
+    assert [one.name for one in config.studies[0].shards(condition)] == ["seeds-0"]
+    other = study.load({"results": str(tmp_path), "studies": {"other": recorded}})
+    assert stale_files(tmp_path, other) == []
+    (directory / shards.RECORDED).unlink()
+    assert len(stale_files(tmp_path, other)) == 5
+
+
 def test_a_model_has_no_twins():
     (fault,) = faults_of(pool({"twins": ["honest"]}, {"agents": ["m", "grim"]}, players=[{"model": "m"}]))
     assert "twins has honest, a replay of the run" in fault
@@ -659,6 +677,7 @@ def documented() -> list[tuple[str, str, dict[str, Any]]]:
         ("At the top", SCHEMA["properties"]["lanes"]["additionalProperties"]["properties"]),
         ("At the top", SCHEMA["$defs"]["server"]["properties"]),
         ("A study", shared),
+        ("A study", {"recorded": SCHEMA["$defs"]["recorded_commons"]["properties"]["recorded"]}),
         ("A player", SCHEMA["$defs"]["named_player"]["properties"]),
         ("A model", SCHEMA["$defs"]["model_player"]["properties"]),
         ("A bot", SCHEMA["$defs"]["process_player"]["properties"]),
@@ -712,7 +731,7 @@ def test_the_schema_has_the_defaults_of_the_game():
 
 
 def test_the_default_strategy_set_can_be_fitted():
-    chosen = SCHEMA["$defs"]["prisoners_dilemma"]["properties"]["strategy_set"]["default"]
+    chosen = SCHEMA["$defs"]["strategy_set"]["default"]
     assert not [name for name in chosen if STRATEGIES[name].stochastic]
 
 

@@ -59,7 +59,7 @@ for game in GAMES:
                 place=one_of(
                     f"{study}/{name}"
                     for (study, name), condition in CONDITIONS.items()
-                    if condition.game == game and has_model((study, name)) == models
+                    if condition.game == game and has_model((study, name)) == models and condition.recorded is None
                 ),
             conda:
                 "../envs/fishpool.yaml"
@@ -75,4 +75,4 @@ for game in GAMES:
 
 
 # What every number traces back to: targets themselves, so that a deleted file is made again though its tables stand.
-RECORDS = [shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in shard.tables]
+RECORDS = [shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in CONDITIONS[key[:2]].tables]
