@@ -9,10 +9,9 @@ ours.
 from __future__ import annotations
 
 import html
-import json
-import re
 
 from fishpool.games.dictator import Decision, Document
+from fishpool.prompts import encode
 
 ATTEMPTS = 3
 """Answers asked for in all; after that the cell is missing."""
@@ -43,8 +42,6 @@ _ANSWER = """\
 Apply the dictator's strategy to this recipient. Think it through, then answer with one JSON object and nothing after:
 {"reasoning": "why, in a few sentences", "decision": "SHARE"} or {"reasoning": "..", "decision": "TAKE"}
 """
-
-_ESCAPED = re.compile("[<>&`\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 
 
 def build_prompt(dictator: Document, recipient: Document) -> str:
@@ -83,7 +80,5 @@ def encode_text(text: str) -> str:
 def encode_lines(text: str) -> str:
     """A document as a JSON array, one numbered line of it a line; the texts joined by newlines give it back."""
     lines = text.split("\n")
-    rows = (
-        json.dumps({"line": number, "text": line}, ensure_ascii=False) for number, line in enumerate(lines, start=1)
-    )
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", "[\n  " + ",\n  ".join(rows) + "\n]")
+    rows = (encode({"line": number, "text": line}) for number, line in enumerate(lines, start=1))
+    return "[\n  " + ",\n  ".join(rows) + "\n]"
