@@ -23,7 +23,7 @@ from typing import Any
 from fishpool.documents import shown
 
 RULES, REPAIR = "rules", "repair"
-PRISONERS_DILEMMA, COMMONS = "prisoners_dilemma", "commons"
+PRISONERS_DILEMMA, COMMONS, DICTATOR = "prisoners_dilemma", "commons", "dictator"
 
 # The placeholders of each file, every one of which must be there, so that no edit hides what an agent is to see.
 _OF_A_TURN = "agent round horizon stock fair_share reports_total stock_drop payoff fines most history"
@@ -41,6 +41,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
         "discuss": f"{_OF_A_TURN} intention demand catch audit_fines others message_limit",
         REPAIR: "fault",
     },
+    DICTATOR: {RULES: "", "dictate": "dictator recipient", REPAIR: "fault"},
 }
 _OPTIONAL = frozenset({"noise", "message_limit"})  # rules that an experimenter may keep to himself, and courtesies
 
@@ -53,10 +54,12 @@ CONDITION_WORDS: Mapping[str, str] = {
         "|rationing proportional|rationing lottery|fine fixed|fine per_ton|fine sink|fine redistribute"
         "|memory none|memory public"
     ),
+    DICTATOR: "",
 }
 TURN_WORDS: Mapping[str, str] = {
     PRISONERS_DILEMMA: "reasoning|history",
     COMMONS: "reasoning|history|fair share|reports total|stock drop|own intention|audit fines",
+    DICTATOR: "reasoning",
 }
 
 _MARKS = re.compile(r"(?:\[[^\]\n]*\] *)+")
@@ -94,7 +97,7 @@ def read_prompts(folder: Path, game: str) -> Prompts:
             raise ValueError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
         digests[path.name] = hashlib.sha256(content).hexdigest()
         words = CONDITION_WORDS[game] + ("" if name == RULES else f"|{TURN_WORDS[game]}")
-        _check(path, texts[name], frozenset(placeholders.split()), frozenset(words.split("|")))
+        _check(path, texts[name], frozenset(placeholders.split()), frozenset(words.split("|")) - {""})
     return Prompts(game, texts, digests)
 
 

@@ -7,18 +7,23 @@ that `fishpool.prompts` reads.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fishpool.documents import shown
 from fishpool.games import commons
 from fishpool.games.commons import MESSAGE_LIMIT, Channel, Phase, Reveal
+from fishpool.games.dictator import Decision
 from fishpool.games.prisoners_dilemma import PAYOFF, RESIGN, Choice
-from fishpool.prompts import COMMONS, PRISONERS_DILEMMA, REPAIR, RULES, Prompts, encode
+from fishpool.prompts import COMMONS, DICTATOR, PRISONERS_DILEMMA, REPAIR, RULES, Prompts, encode
 
 Message = dict[str, str]
 Schema = dict[str, Any]
 View = Mapping[str, Any]
+
+REPAIRS: Mapping[str, int] = {PRISONERS_DILEMMA: 1, COMMONS: 1, DICTATOR: 2}
+"""How often a reply that cannot be read is asked for again, by game, where a model's settings do not say."""
 
 _REPLY_SHOWN = 2_000  # characters of an unreadable reply that are shown again
 _FAULT_SHOWN = 400
@@ -311,6 +316,48 @@ def _others(view: View) -> list[str]:
     return [name for name in view["names"] if name != view["agent_id"]]
 
 
+# --- the dictator game ----------------------------------------------------------------------------------------------
+
+
+class Dictator:
+    """The question to a model that serves as oracle: both documents, and what the dictator's decides.
+
+    A document is hostile data. The dictator's stands as text in its element with <, > and & as entities, the
+    recipient's as a JSON array of numbered lines (the paper's section 3.1 and appendix A), so that no document can
+    close its own element, stand in for the other or reach the rules. The dictator's comes first, so that a server need
+    not read it again for every recipient.
+    """
+
+    def __init__(self, prompts: Prompts, parameters: Mapping[str, Any], reasoning: bool):
+        self._prompts = prompts
+        self._reasoning = reasoning
+
+    def phase(self, view: View) -> str:
+        return str(view["phase"])
+
+    def messages(self, view: View) -> list[Message]:
+        documents = {
+            "dictator": html.escape(view["dictator"], quote=False),
+            "recipient": encode_lines(view["recipient"]),
+        }
+        asked = self._prompts.fill(self.phase(view), documents, _words(reasoning=self._reasoning))
+        return _chat(self._prompts.fill(RULES, {}), asked)
+
+    def schema(self, view: View) -> Schema:
+        return _form(
+            self._reasoning, {"decision": {"type": "string", "enum": [decision.value for decision in Decision]}}
+        )
+
+    def action(self, answer: Any) -> Any:
+        return answer  # the reasons are kept with the decision
+
+
+def encode_lines(text: str) -> str:
+    """A document as a JSON array, one numbered line of it a line; the texts joined by newlines give it back."""
+    rows = (encode({"line": number, "text": line}) for number, line in enumerate(text.split("\n"), start=1))
+    return "[\n  " + ",\n  ".join(rows) + "\n]"
+
+
 def _words(**held: Any) -> frozenset[str]:
     return frozenset(word for word, holds in held.items() if holds)
 
@@ -323,4 +370,5 @@ def _number(value: float | None) -> str:
 QUESTIONS: Mapping[str, Callable[[Prompts, Mapping[str, Any], bool], Question]] = {
     PRISONERS_DILEMMA: PrisonersDilemma,
     COMMONS: Commons,
+    DICTATOR: Dictator,
 }

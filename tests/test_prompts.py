@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fishpool.prompts import PLACEHOLDERS, Prompts, encode, read_prompts
+from fishpool.prompts import CONDITION_WORDS, PLACEHOLDERS, TURN_WORDS, Prompts, encode, read_prompts
 
 FOLDER = Path(__file__).parents[1] / "config" / "prompts"
 JSON = st.recursive(
@@ -76,6 +76,13 @@ def test_the_rules_hang_on_no_word_of_a_turn(folder):
     path = folder / "commons" / "rules.txt"
     path.write_text(path.read_text() + "\n[history] Look back.")
     assert '"history", which is not known' in one_sentence(folder)
+
+
+def test_the_folders_readme_names_every_word():
+    text = (FOLDER / "README.md").read_text()
+    for words in (*CONDITION_WORDS.values(), *TURN_WORDS.values()):
+        for word in filter(None, words.split("|")):
+            assert f"`{word}`" in text
 
 
 def filled(text, values=(), words=()):

@@ -16,14 +16,13 @@ from fishpool.models.calls import Answered, Model
 from fishpool.models.client import Client
 from fishpool.models.reader import read_reply
 from fishpool.prompts import PRISONERS_DILEMMA, Prompts, read_prompts
-from fishpool.questions import QUESTIONS, Question, ask_again
+from fishpool.questions import QUESTIONS, REPAIRS, Question, ask_again
 from fishpool.referee import Reading
 from fishpool.seats import Seat
 from fishpool.seeds import draw
 from fishpool.shards import Shard, Site
 
 DEFAULT_PROMPTS = "config/prompts"
-_REPAIRS = 1  # where a model's settings do not say
 
 
 class Kind:
@@ -31,7 +30,7 @@ class Kind:
 
     def __init__(self, shard: Shard, site: Site, players: Sequence[shards.Player]):
         self._game = shard.game
-        self._models = {player.name: Model.from_json(player.settings) for player in players}
+        self._models = {player.name: _model(player) for player in players}
         self._prompts = read_prompts(locate(shard.parameters.get("prompts", DEFAULT_PROMPTS)), shard.game)
         self._questions = {
             name: QUESTIONS[shard.game](self._prompts, shard.parameters, model.reasoning)
@@ -49,7 +48,7 @@ class Kind:
         # where players meet in pairs, their names are part of the luck; a pool's players are its condition
         pairing = seat.players if self._game == PRISONERS_DILEMMA else ()
         question, model = self._questions[player.name], self._models[player.name]
-        return ModelPlayer(self._client, model, question, self._prompts, seat, pairing)
+        return ModelPlayer(self._client, model, question, self._prompts, seat, REPAIRS[self._game], pairing)
 
     @property
     def games_at_once(self) -> int:
@@ -79,6 +78,7 @@ class ModelPlayer(referee.Player):
         question: Question,
         prompts: Prompts,
         seat: Seat,
+        repairs: int,
         pairing: Sequence[str] = (),
     ):
         self._client = client
@@ -88,7 +88,7 @@ class ModelPlayer(referee.Player):
         self._seat = seat
         self._pairing = tuple(pairing)
         self._last: Answered | None = None
-        self.repairs = _REPAIRS if model.repairs is None else model.repairs
+        self.repairs = repairs if model.repairs is None else model.repairs
 
     async def act(self, view: Mapping[str, Any]) -> Answered:
         """The model's reply; with a fault under `error` the question is put again beside the reply that had it."""
@@ -98,7 +98,7 @@ class ModelPlayer(referee.Player):
         if fault is not None and self._last is not None:
             attempt = self._last.request.attempt + 1
             messages = ask_again(self._prompts, messages, self._last.reply.text, fault)
-        phase = self._question.phase(view)
+        phase, replicate = self._question.phase(view), view.get("replicate", 1)
         self._last = await self._client.ask(
             self._model,
             messages,
@@ -108,7 +108,8 @@ class ModelPlayer(referee.Player):
             round=view["round"],
             phase=phase,
             attempt=attempt,
-            seed=self._seed(view["round"], phase, attempt),
+            replicate=replicate,
+            seed=self._seed(view["round"], phase, attempt, replicate),
         )
         return self._last
 
@@ -122,7 +123,12 @@ class ModelPlayer(referee.Player):
     def keeps_time(self) -> bool:
         return True
 
-    def _seed(self, number: int, phase: str, attempt: int) -> int:
+    def _seed(self, number: int, phase: str, attempt: int, replicate: int) -> int:
         """The sampling seed of one call, 0..2^31-1; the condition is no part of it."""
-        luck = draw(self._seat.seed, "model", *self._pairing, self._seat.number, phase, attempt, counter=number)
-        return int(luck * 2**31)
+        turn = (self._seat.number, phase, attempt, replicate)
+        return int(draw(self._seat.seed, "model", *self._pairing, *turn, counter=number) * 2**31)
+
+
+def _model(player: shards.Player) -> Model:
+    """The model of a player or oracle; how many answers an oracle gives is its game's affair."""
+    return Model.from_json({key: value for key, value in player.settings.items() if key != "replicates"})
