@@ -2,14 +2,18 @@
 
 import html
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fishpool.games.dictator import Document
-from fishpool.oracles.prompt import ANSWER_SCHEMA, build_correction, build_prompt
+from fishpool.prompts import read_prompts
+from fishpool.questions import QUESTIONS
+from fishpool.runners.dictator import view
 
+PROMPTS = read_prompts(Path(__file__).parents[2] / "config" / "prompts", "dictator")
 PLAIN = Document("plain", "test", "I share.")
 TAGS = ("<dictator_strategy>", "</dictator_strategy>", "<recipient_strategy>", "</recipient_strategy>")
 HOSTILE = [
@@ -23,6 +27,12 @@ HOSTILE = [
     "",
     "\n\n\n",
 ]
+
+
+def build_prompt(dictator, recipient, reasoning=True):
+    """The whole question for one ordered pair, rules and all."""
+    messages = QUESTIONS["dictator"](PROMPTS, {}, reasoning).messages(view(dictator, recipient, 1))
+    return "\n".join(message["content"] for message in messages)
 
 
 def parts(prompt):
@@ -75,7 +85,9 @@ def test_names_and_families_are_not_in_the_prompt():
         assert word not in prompt
 
 
-def test_the_answer_is_one_of_two_decisions_after_its_reasoning():
-    assert list(ANSWER_SCHEMA["properties"]) == ["reasoning", "decision"]
-    assert ANSWER_SCHEMA["properties"]["decision"]["enum"] == ["SHARE", "TAKE"]
-    assert "no decision" in build_correction("it holds no decision")
+@pytest.mark.parametrize("reasoning", [True, False])
+def test_the_answer_is_one_of_two_decisions_after_its_reasons(reasoning):
+    schema = QUESTIONS["dictator"](PROMPTS, {}, reasoning).schema(view(PLAIN, PLAIN, 1))
+    assert list(schema["properties"]) == (["reasoning", "decision"] if reasoning else ["decision"])
+    assert schema["properties"]["decision"]["enum"] == ["SHARE", "TAKE"]
+    assert ("reasoning" in build_prompt(PLAIN, PLAIN, reasoning)) is reasoning
