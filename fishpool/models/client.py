@@ -315,11 +315,12 @@ class _Server:
                     fault = TransportFault(f"no answer within {limit:g} s")
                 except TransportFault as error:
                     fault = error
-            last[endpoint] = fault
-            wait = self._wait(tried, fault)
-            if fault.unreachable or fault.retry_after is not None:
-                self._rest(endpoint, wait)
-            elif tried < self._retries:
+                last[endpoint] = fault
+                wait = self._wait(tried, fault)
+                rests = fault.unreachable or fault.retry_after is not None
+                if rests:  # before the next one is sent there
+                    self._rest(endpoint, wait)
+            if not rests and tried < self._retries:
                 await self._sleep(wait)
             among = [other for other in endpoints if other is not endpoint and not other.resting] or endpoints
         said = f"server {self.name} at {endpoint.shown}"
