@@ -78,7 +78,7 @@ class Client:
         for model in self._models:
             self._settings(model.server)
         if self._replay is not None:
-            self._records = Published(self._replay, {model.name for model in self._models})
+            self._records = Published(self._replay, [model.name for model in self._models])
         elif self._site.journal is None:
             raise Stop("there is no place for the models' replies; set journal: FILE in the config")
         else:

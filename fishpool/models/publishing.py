@@ -11,7 +11,7 @@ import json
 import lzma
 import math
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -75,7 +75,7 @@ def import_into(journal: Journal, file: Path) -> tuple[int, int]:
 class Published:
     """A published journal, open for replay: the replies of some models (names on their servers), held in memory."""
 
-    def __init__(self, path: Path | str, models: Collection[str]):
+    def __init__(self, path: Path | str, models: Sequence[str]):
         self.path = Path(path)
         self._entries: dict[str, Entry] = {}
         self._digests: dict[tuple[str, str], str] = {}
@@ -83,8 +83,9 @@ class Published:
             if "key" not in fields:
                 server, model, digest = _digest(self.path, number, fields)
                 self._digests[server, model] = digest
-            elif isinstance(fields.get("request"), dict) and fields["request"].get("model") in models:
-                key, _, entry = _checked(self.path, number, fields)
+                continue
+            key, _, entry = _checked(self.path, number, fields)
+            if fields["request"]["model"] in models:
                 self._entries[key] = entry
 
     def look_up(self, key: str) -> Entry | None:

@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+from pathlib import Path
 
 from scripted_backend import MODEL, Server, a_reply, question
 
@@ -19,7 +20,7 @@ from fishpool.models.faults import Stop
 
 async def main(journal, calls, number, latency):
     def answer(endpoint, request):
-        with open(calls, "ab", buffering=0) as file:
+        with Path(calls).open("ab", buffering=0) as file:
             file.write(f"{request.round}\n".encode())
         return a_reply(f"round {request.round} by {os.getpid()}")
 

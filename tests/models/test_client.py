@@ -235,7 +235,7 @@ def test_a_pinned_digest_is_what_a_request_holds(journal, pinned):
 
 
 def test_other_weights_than_the_pinned_ones_stop(journal):
-    with pytest.raises(Stop, match="has digest d+, but the config pins eee"):
+    with pytest.raises(Stop, match=r"has digest d+, but the config pins eee"):
         ask_all(Server(journal), [question()], [replace(MODEL, digest="eee")])
 
 
@@ -308,7 +308,7 @@ def test_nobody_is_sent_to_a_server_that_asked_for_time(journal):
 
 def test_a_server_that_keeps_failing_exhausts(journal):
     server = Server(journal, in_turn(BUSY), retries=2)
-    with pytest.raises(Exhausted, match='^model "tiny": server lab at http://one:1 gave no reply in 3 tries; .* 503'):
+    with pytest.raises(Exhausted, match=r'^model "tiny": server lab at http://one:1 gave no reply in 3 tries; .* 503'):
         ask_all(server, [question()])
     assert len(server.calls) == 3
 
