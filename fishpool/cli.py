@@ -1,4 +1,4 @@
-"""The command `fishpool`: check a config, ask the database in SQL, clean up what no config names any more.
+"""The command `fishpool`: check a config, ask the database in SQL, publish replies, clean up what no config names.
 
 It plays nothing itself (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2
 for whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
@@ -72,6 +72,18 @@ def sql(arguments: argparse.Namespace) -> int:
             show(answer, sys.stdout)
     except ask.QueryError as error:
         return _fail(str(error))
+    return 0
+
+
+def journal(arguments: argparse.Namespace) -> int:
+    from fishpool.models import publishing
+    from fishpool.models.faults import Stop
+
+    try:
+        path = getattr(arguments, "journal", Path("results/journal.sqlite"))
+        publishing.command(arguments.action, path, arguments.file, arguments.study)
+    except Stop as stop:
+        return _fail(str(stop))
     return 0
 
 
@@ -150,6 +162,25 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--csv", action="store_true", help="all rows as comma-separated values")
     form.add_argument("--json", action="store_true", help="all rows as a JSON list of objects")
     command.set_defaults(command=sql)
+
+    journaled = argparse.ArgumentParser(add_help=False)
+    journaled.add_argument(
+        "--journal",
+        type=Path,
+        default=argparse.SUPPRESS,
+        metavar="PATH",
+        help="the journal (default: results/journal.sqlite)",
+    )
+    command = commands.add_parser("journal", parents=[journaled], help="count, export or import the models' replies")
+    command.set_defaults(command=journal, action=None, file=None, study=None)
+    actions = command.add_subparsers(metavar="ACTION")
+    action = actions.add_parser("export", parents=[journaled], help="write the replies to a file that can be published")
+    action.add_argument("file", type=Path, metavar="FILE", help="such as replies.jsonl.xz")
+    action.add_argument("--study", metavar="NAME", help="only the replies of this study")
+    action.set_defaults(action="export")
+    action = actions.add_parser("import", parents=[journaled], help="add the replies of a published file")
+    action.add_argument("file", type=Path, metavar="FILE", help="what export wrote")
+    action.set_defaults(action="import")
 
     command = commands.add_parser(
         "clean", parents=[configured], help="remove records and tables that no study of the config names"

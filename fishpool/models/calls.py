@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -59,18 +59,28 @@ class Request:
 
     def to_json(self) -> str:
         """Canonical: equal requests give equal text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return canonical(vars(self))
 
     @property
     def key(self) -> str:
         """SHA-256 of the canonical JSON: what the journal knows the reply by."""
-        return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
+        return key_of(self.to_json())
 
     @property
     def prompt_sha256(self) -> str:
         """SHA-256 of the messages alone: equal prompts of two runs or replicates have it in common."""
         text = json.dumps([dict(message) for message in self.messages], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def canonical(values: Mapping[str, Any]) -> str:
+    """A request's fields as JSON: keys in order, no white space, nothing but numbers that are numbers."""
+    return json.dumps(dict(values), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def key_of(text: str) -> str:
+    """SHA-256 of a request's canonical JSON."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,229 @@
+"""What keeping replies costs: the client with its journal against the bare backend, and the replay of 10,000 replies.
+
+No model is timed: a backend in this process, and a server on the loopback through the real `openai` backend, answer
+after a fixed time. Both programs of a pair ask the same questions with the same number under way, in turn, on the wall
+clock, since waiting is what they do; the medians of the passes count. The replay is timed on its own, per reply.
+
+    python benchmarks/models.py [passes]
+"""
+
+import asyncio
+import json
+import platform
+import sqlite3
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+
+from fishpool.models import publishing
+from fishpool.models.calls import Model, Reply, Request
+from fishpool.models.client import Client
+from fishpool.models.journal import Entry, Journal, Sort
+from fishpool.shards import Site
+
+QUESTIONS = 400
+LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 100 ms": (32, 0.1)}  # a small server; a large one, batching
+REPLAYED = 10_000
+PROMPT = [{"role": role, "content": "The rules of the game, and what happened. " * 12} for role in ("system", "user")]
+SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "string"}, "choice": {"enum": ["A", "B"]}}}
+ANSWER = json.dumps({"reasoning": "Because they did, and I would rather not. " * 6, "choice": "A"})
+RESULT = Path("results/benchmarks/models.json")
+
+
+def main(passes: int) -> None:
+    result = {"questions": QUESTIONS, "clock": "perf_counter", "throughput": {}, "versions": versions()}
+    for kind in ("fixed", "openai"):
+        for load, (concurrency, latency) in LOADS.items():
+            try:
+                rates = throughput(kind, concurrency, latency, passes)
+            except ModuleNotFoundError as error:
+                print(f"{kind}: not measured, {error.name} is not there")
+                continue
+            bare, client = (median(rates[name]) for name in ("bare", "client"))
+            result["throughput"][f"{kind}, {load}"] = {
+                "replies_per_second": rates,
+                "ideal": concurrency / latency,
+                "ratio": client / bare,
+            }
+            print(f"{kind:7} {load:20} bare {bare:8.1f}/s  client {client:8.1f}/s  ratio {client / bare:.3f}")
+    result["replay"] = replay(passes)
+    for name, seconds in result["replay"]["seconds"].items():
+        print(f"{REPLAYED:,} replies, {name}: {median(seconds):.2f} s")
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def versions():
+    return {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+
+
+# ── Throughput ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fixed:
+    """A backend that takes a fixed time over every reply."""
+
+    latency = 0.0
+
+    async def reply(self, request):
+        await asyncio.sleep(self.latency)
+        return Reply(ANSWER, "", "stop", 300, 80, self.latency * 1000)
+
+    async def digest(self, model):
+        return "d" * 64
+
+    async def warm_up(self, model, context):
+        pass
+
+    async def close(self):
+        pass
+
+
+def throughput(kind, concurrency, latency, passes):
+    """Replies a second of the bare backend and of the client, by pass."""
+    rates = {"bare": [], "client": []}
+    for _ in range(passes):
+        for name, program in (("bare", bare), ("client", through_client)):
+            rates[name].append(asyncio.run(timed(program, kind, concurrency, latency)))
+    return rates
+
+
+async def timed(program, kind, concurrency, latency):
+    Fixed.latency = latency
+    async with await asyncio.start_server(lambda *streams: serve(latency, *streams), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        settings = {
+            "kind": kind,
+            "endpoints": [f"http://127.0.0.1:{port}/v1"],
+            "concurrency": concurrency,
+            "request_timeout": 60,
+            "retries": 3,
+            "api_key": None,
+        }
+        return QUESTIONS / await program(settings)
+
+
+async def bare(settings):
+    """Seconds for the questions, with as many workers as may be under way."""
+    from importlib import import_module
+
+    backend = import_module(f"fishpool.models.backends.{settings['kind']}").make(settings, settings["endpoints"][0])
+    await backend.reply(request(0))
+    left = iter(range(1, QUESTIONS + 1))
+
+    async def work():
+        for number in left:
+            await backend.reply(request(number))
+
+    start = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(settings["concurrency"])))
+    seconds = time.perf_counter() - start
+    await backend.close()
+    return seconds
+
+
+async def through_client(settings):
+    """The same, as games ask: twice as many at once as places, so that one game always waits for another."""
+    with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+        client = Client(Site(servers={"lab": settings}, journal=f"{folder}/journal.sqlite"), [MODEL], None)
+        await client.open()
+        await client.ask(MODEL, PROMPT, SCHEMA, **call(0))
+        left = iter(range(1, QUESTIONS + 1))
+
+        async def work():
+            for number in left:
+                await client.ask(MODEL, PROMPT, SCHEMA, **call(number))
+
+        start = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(WORKERS_PER_PLACE * client.concurrency)))
+        seconds = time.perf_counter() - start
+        await client.close()
+        return seconds
+
+
+async def serve(latency, reader, writer):
+    """An OpenAI-compatible server of the least kind: one model, one answer, after a fixed time."""
+    try:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            lines = head.decode().split("\r\n")
+            lengths = [line.split(":")[1] for line in lines if line.lower().startswith("content-length:")]
+            await reader.readexactly(int(lengths[0]) if lengths else 0)
+            if "/chat/completions" in lines[0]:
+                await asyncio.sleep(latency)
+                body = COMPLETION
+            else:
+                body = {"object": "list", "data": [{"id": MODEL.name, "object": "model", "created": 0, "owned_by": ""}]}
+            text = json.dumps(body).encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(text))
+            writer.write(text)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+# ── Replay ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def replay(passes):
+    """Seconds to answer all questions from a journal, and from its published form, opening included."""
+    seconds = {"offline from the journal": [], "replay of the published file": []}
+    with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+        path, file = Path(folder) / "journal.sqlite", Path(folder) / "journal.jsonl.xz"
+        with closing(Journal(path)) as journal:
+            requests = [request(number) for number in range(REPLAYED)]
+            reply = Entry(Sort.ANSWER, Reply(ANSWER, "", "stop", 300, 80, 50.0))
+            journal.keep_all((request.key, request.to_json(), reply) for request in requests)
+            journal.note_digest("lab", MODEL.name, "d" * 64)
+            publishing.export(journal, file)
+        sizes = {"journal_bytes": path.stat().st_size, "published_bytes": file.stat().st_size}
+        for _ in range(passes):
+            for name, published in zip(seconds, (None, str(file)), strict=True):
+                start = time.perf_counter()
+                asyncio.run(answer_all(str(path), published))
+                seconds[name].append(time.perf_counter() - start)
+    return {"replies": REPLAYED, "seconds": seconds, **sizes}
+
+
+async def answer_all(path, published):
+    settings = {"kind": "fixed", "endpoints": [], "concurrency": 1}
+    client = Client(Site(servers={"lab": settings}, journal=path, offline=True), [MODEL], published)
+    await client.open()
+    for number in range(REPLAYED):
+        await client.ask(MODEL, PROMPT, SCHEMA, **call(number))
+    await client.close()
+
+
+# ── The questions ────────────────────────────────────────────────────────────────────────────────────────────────
+
+WORKERS_PER_PLACE = 2
+MODEL = Model("lab", "tiny", sampling={"temperature": 0.7})
+COMPLETION = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 0,
+    "model": MODEL.name,
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}],
+    "usage": {"prompt_tokens": 300, "completion_tokens": 80, "total_tokens": 380},
+}
+
+
+def call(number):
+    return {"run_id": f"bench:plain:{number}:a-b", "agent": "a", "round": 1, "phase": "choose", "attempt": 1}
+
+
+def request(number):
+    options = {"temperature": 0.7, "seed": 0, "max_tokens": MODEL.max_tokens, "context": MODEL.context}
+    return Request("fixed", MODEL.name, "d" * 64, tuple(PROMPT), SCHEMA, options, None, **call(number))
+
+
+if __name__ == "__main__":
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    module = ModuleType("fishpool.models.backends.fixed")
+    module.make = lambda settings, endpoint: Fixed()
+    sys.modules[module.__name__] = module
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

@@ -1,0 +1,396 @@
+"""The journal: an SQLite file with every reply that a model gave, so that none is ever paid for twice.
+
+It asks no model and publishes nothing (that is `client` and `publishing`); it keeps what it is given under the SHA-256
+of the request, and the first answer stays. WAL mode: https://sqlite.org/wal.html.
+
+A reply is on the disk before anybody uses it: with `synchronous = FULL` each commit waits for the disk, so that it
+outlives kill -9 of the process and the loss of power alike (NORMAL would lose the last commits with the power). That
+wait, some milliseconds, is spent in a thread, and replies that come meanwhile share the next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from fishpool import __version__
+from fishpool.models.calls import Reply
+from fishpool.models.faults import Stop
+
+FORMAT = 1  # SQLite's user_version
+_APPLICATION = 0x66697368  # SQLite's application_id, "fish": no other database is taken for a journal
+_PATIENCE = 60.0  # seconds that a process waits for others that write
+
+_REPLIES = """
+CREATE TABLE replies (
+    key TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the request
+    sort TEXT NOT NULL, -- answer, empty or fault
+    request TEXT NOT NULL, -- canonical JSON
+    text TEXT, -- from here to latency_ms: the reply; NULL for a fault
+    thinking TEXT,
+    finish_reason TEXT,
+    tokens_in INTEGER,
+    tokens_out INTEGER,
+    latency_ms REAL,
+    fault TEXT, -- why there was no reply; NULL unless a fault
+    written TEXT NOT NULL, -- UTC
+    version TEXT NOT NULL -- of the fishpool that asked
+)
+"""
+
+# A row is a digest that a server gave for a model; the last row of the two is the latest.
+_DIGESTS = """
+CREATE TABLE digests (
+    id INTEGER PRIMARY KEY,
+    server TEXT NOT NULL, -- its name in the config
+    model TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    UNIQUE (server, model, digest)
+)
+"""
+
+_LOOK_UP = """
+SELECT sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault
+FROM replies
+WHERE key = ?
+"""
+
+_KEEP = """
+INSERT INTO replies
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET
+    sort = excluded.sort,
+    text = excluded.text,
+    thinking = excluded.thinking,
+    finish_reason = excluded.finish_reason,
+    tokens_in = excluded.tokens_in,
+    tokens_out = excluded.tokens_out,
+    latency_ms = excluded.latency_ms,
+    fault = excluded.fault,
+    written = excluded.written,
+    version = excluded.version
+WHERE replies.sort <> 'answer'
+"""
+
+# A row is a digest that a server gave for a model: the latest of those that requests were made with. A journal holds
+# two where a model was changed on its server under the same name.
+_LATEST_DIGESTS = """
+SELECT server, model, digest, MAX(id)
+FROM digests
+WHERE :study IS NULL OR (model, digest) IN (
+    SELECT DISTINCT request ->> '$.model', request ->> '$.digest'
+    FROM replies
+    WHERE substr(request ->> '$.run_id', 1, length(:study) + 1) = :study || ':'
+)
+GROUP BY server, model
+ORDER BY server, model
+"""
+
+_REPLIES_IN_ORDER = """
+SELECT key, sort, request, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version
+FROM replies
+WHERE :study IS NULL OR substr(request ->> '$.run_id', 1, length(:study) + 1) = :study || ':'
+ORDER BY key
+"""
+
+# A row is a study and a model with its digest; counts are replies, sums are tokens as the servers counted them.
+_COUNTS = """
+SELECT
+    substr(request ->> '$.run_id', 1, instr(request ->> '$.run_id', ':') - 1) AS study,
+    request ->> '$.model' AS model,
+    request ->> '$.digest' AS digest,
+    COUNT(*) FILTER (WHERE sort = 'answer') AS answers,
+    COUNT(*) FILTER (WHERE sort = 'empty') AS empty,
+    COUNT(*) FILTER (WHERE sort = 'fault') AS faults,
+    SUM(tokens_in) AS tokens_in,
+    SUM(tokens_out) AS tokens_out
+FROM replies
+GROUP BY study, model, digest
+ORDER BY study, model, digest
+"""
+
+
+class Sort(StrEnum):
+    """What came of a request. While models can be asked, only an answer counts; offline, all three do."""
+
+    ANSWER = "answer"
+    EMPTY = "empty"  # neither text nor thinking
+    FAULT = "fault"  # no reply in all tries
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the journal holds under a key: `reply` unless it is a fault, else `fault`, a sentence."""
+
+    sort: Sort
+    reply: Reply | None = None
+    fault: str | None = None
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many replies of each sort a study has of a model, and its tokens; None where no server counted them."""
+
+    study: str
+    model: str
+    digest: str
+    answers: int
+    empty: int
+    faults: int
+    tokens_in: int | None
+    tokens_out: int | None
+
+
+class Journal:
+    """An open journal. Many processes may have the same one open; within a process it belongs to one thread.
+
+    It is made if it is not there, unless it is `read_only`. Everything raises Stop with one sentence that names the
+    file: it cannot be opened, is no journal or a newer one, is damaged, or the disk is full.
+    """
+
+    def __init__(self, path: Path | str, *, read_only: bool = False):
+        self.path = Path(path)
+        self._waiting: list[tuple[str, str, Entry, asyncio.Future[Entry]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        if read_only and not self.path.exists():
+            raise Stop(f"{self.path}: there is no journal to read replies in; import one (fishpool journal import)")
+        with self._faults():
+            if not read_only:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._reading = self._connect("ro" if read_only else "rwc")
+            try:
+                if not read_only:
+                    self._create()
+                self._check_format()
+                self._writing = None if read_only else self._connect("rw")
+            except BaseException:
+                self._reading.close()
+                raise
+
+    def close(self) -> None:
+        """Close the file; nothing may be waiting to be kept (see `written`)."""
+        self._reading.close()
+        if self._writing:
+            self._writing.close()
+
+    def look_up(self, key: str) -> Entry | None:
+        """What is kept under a key; some ten microseconds, whoever else is writing."""
+        with self._faults():
+            return _look_up(self._reading, key)
+
+    async def keep(self, key: str, request: str, entry: Entry) -> Entry:
+        """What the journal holds under the key from now on, on the disk: `entry`, or the answer that was first.
+
+        `request` is the canonical JSON. Whoever waits here may be cancelled; the entry is kept whole or not at all.
+        """
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[Entry] = loop.create_future()
+        self._waiting.append((key, request, entry, kept))
+        if self._writer is None or self._writer.done():
+            self._writer = loop.create_task(self._write())
+        return await kept
+
+    async def written(self) -> None:
+        """Wait until everything that was given to `keep` is on the disk."""
+        if self._writer is not None:
+            await self._writer
+
+    def keep_all(self, entries: Iterable[tuple[str, str, Entry]]) -> int:
+        """Keep (key, request, entry) in one transaction, all or none of them; the number of them that are new here."""
+        assert self._writing, "a journal opened for reading is written"
+        with self._faults(), _transaction(self._writing) as connection:
+            before = connection.total_changes
+            connection.executemany(_KEEP, (_row(*entry) for entry in entries))
+            return connection.total_changes - before
+
+    def digest(self, server: str, model: str) -> str | None:
+        """The latest digest that a server of this name gave for a model; None if none ever did."""
+        with self._faults():
+            row = self._reading.execute(
+                "SELECT digest FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
+            ).fetchone()
+        return row and row[0]
+
+    def note_digest(self, server: str, model: str, digest: str) -> None:
+        """Keep the digest that a server gives for a model now, so that it is known offline."""
+        if self.digest(server, model) == digest:
+            return
+        assert self._writing, "a journal opened for reading is written"
+        with self._faults(), _transaction(self._writing) as connection:
+            given = (server, model, digest)
+            connection.execute("DELETE FROM digests WHERE server = ? AND model = ? AND digest = ?", given)
+            connection.execute("INSERT INTO digests (server, model, digest) VALUES (?, ?, ?)", given)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read inside is of one moment, whoever writes meanwhile."""
+        with self._faults():
+            self._reading.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._reading.execute("ROLLBACK")
+
+    def digests(self, study: str | None = None) -> list[tuple[str, str, str]]:
+        """(server, model, digest): the latest of each server and model, or of those that a study was played with."""
+        with self._faults():
+            return [row[:3] for row in self._reading.execute(_LATEST_DIGESTS, {"study": study})]
+
+    def entries(self, study: str | None = None) -> Iterator[tuple[str, str, Entry]]:
+        """(key, request, entry) in the order of the keys, one at a time."""
+        with self._faults():
+            for key, sort, request, *reply, fault, version in self._reading.execute(
+                _REPLIES_IN_ORDER, {"study": study}
+            ):
+                yield key, request, _entry(sort, reply, fault, version)
+
+    def counts(self) -> list[Counts]:
+        with self._faults():
+            return [Counts(*row) for row in self._reading.execute(_COUNTS)]
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                stored = await asyncio.to_thread(
+                    self._store, [(key, request, entry) for key, request, entry, _ in batch]
+                )
+            except Exception as error:  # whatever it is, those who wait must hear of it
+                for *_, kept in batch:
+                    if not kept.done():
+                        kept.set_exception(error)
+            else:
+                for (*_, kept), entry in zip(batch, stored, strict=True):
+                    if not kept.done():
+                        kept.set_result(entry)
+
+    def _store(self, entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
+        assert self._writing, "a journal opened for reading is written"
+        with self._faults(), _transaction(self._writing) as connection:
+            connection.executemany(_KEEP, [_row(*entry) for entry in entries])
+            found = [_look_up(connection, key) for key, _, _ in entries]
+            return [entry for entry in found if entry]
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=_PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,  # one thread at a time: the loop's to read, the writer's to write
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _create(self) -> None:
+        if self._format() == (0, 0) and not self._reading.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            with _transaction(self._reading) as connection:
+                if self._format() == (0, 0):  # nobody else made it meanwhile
+                    connection.execute(_REPLIES)
+                    connection.execute(_DIGESTS)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if self._format()[0] == _APPLICATION:
+            self._use_wal()
+
+    def _use_wal(self) -> None:
+        """SQLite does not wait for others here as it does elsewhere, so we do."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                (mode,) = self._reading.execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+                continue
+            if mode != "wal":
+                raise Stop(
+                    f"{self.path}: this file system does not hold an SQLite file that several processes write"
+                    " (WAL mode); put the journal on a local disk"
+                )
+            return
+
+    def _check_format(self) -> None:
+        application, version = self._format()
+        if application != _APPLICATION:
+            raise Stop(f"{self.path}: this is an SQLite database but no journal of fishpool; name another file")
+        if version > FORMAT:
+            raise Stop(
+                f"{self.path}: this journal has format {version} and fishpool {__version__} reads up to {FORMAT};"
+                " use the newer fishpool that wrote it"
+            )
+
+    def _format(self) -> tuple[int, int]:
+        (application,) = self._reading.execute("PRAGMA application_id").fetchone()
+        (version,) = self._reading.execute("PRAGMA user_version").fetchone()
+        return application, version
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            what = next((said for code, said in _SAID.items() if name.startswith(code)), f"the journal failed: {error}")
+            raise Stop(f"{self.path}: {what}") from error
+        except OSError as error:
+            raise Stop(f"{self.path}: the journal cannot be made: {error.strerror}") from error
+
+
+_SAID = {
+    "SQLITE_FULL": "the disk is full and the last replies are not kept; make room and run again, all else is kept",
+    "SQLITE_IOERR": "the disk refuses the journal (full, or failing) and the last replies are not kept; make room and"
+    " run again, all else is kept",
+    "SQLITE_NOTADB": "this is no journal of fishpool (not an SQLite database); name another file",
+    "SQLITE_CORRUPT": "the journal is damaged; put back a copy, or save what can be read with sqlite3's .recover",
+    "SQLITE_BUSY": f"another process kept the journal to itself for {_PATIENCE:g} s; end it and run again",
+    "SQLITE_READONLY": "the journal may not be written; change its permissions or name another file",
+    "SQLITE_PERM": "the journal may not be opened; change its permissions or name another file",
+    "SQLITE_CANTOPEN": "the journal cannot be opened; see that its folder is there and may be written",
+}
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _look_up(connection: sqlite3.Connection, key: str) -> Entry | None:
+    with closing(connection.execute(_LOOK_UP, (key,))) as rows:
+        row = rows.fetchone()
+    if row is None:
+        return None
+    sort, *reply, fault = row
+    return _entry(sort, reply, fault)
+
+
+def _entry(sort: str, reply: Sequence[Any], fault: str | None, version: str = __version__) -> Entry:
+    return Entry(Sort(sort), None if sort == Sort.FAULT else Reply(*reply), fault, version)
+
+
+def _row(key: str, request: str, entry: Entry) -> tuple[Any, ...]:
+    reply = entry.reply
+    fields = (
+        (reply.text, reply.thinking, reply.finish_reason, reply.tokens_in, reply.tokens_out, reply.latency_ms)
+        if reply
+        else (None,) * 6
+    )
+    written = datetime.now(UTC).isoformat(timespec="seconds")
+    return (key, entry.sort.value, request, *fields, entry.fault, written, entry.version)
