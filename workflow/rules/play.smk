@@ -4,15 +4,13 @@
 # game -> what its play reads of this checkout besides sources
 DATA = {"dictator": [source("fishpool/oracles/published.csv")]}
 
-# Models and bots are modules of fishpool.players that a runner imports by their kind, and oracles those of fishpool.oracles.
-ROOMS = {"dictator": "oracles"}
-OUTSIDE = {"players": ["model", "process", "axelrod"], "oracles": ["model"]}
+# Models and bots are modules of fishpool.players that a runner imports by their kind.
+OUTSIDE = {"model", "process", "axelrod"}
 
 
 def outsiders(key):
-    """The kinds of a condition's players whose modules no runner imports in so many words."""
-    room = ROOMS.get(CONDITIONS[key].game, "players")
-    return [f"fishpool/{room}/{kind}.py" for kind in CONDITIONS[key].kinds if kind in OUTSIDE[room]]
+    """The sources of a condition's players that are not scripted."""
+    return [f"fishpool/players/{kind}.py" for kind in CONDITIONS[key].kinds if kind in OUTSIDE]
 
 
 def has_model(key):
