@@ -489,7 +489,7 @@ def test_bots_end_when_the_workflow_is_killed(tmp_path, namespaces, request):
     if namespaces:
         request.getfixturevalue("contained")
     bot = tmp_path / "bot.py"
-    bot.write_text(PRELUDE + "os.fork() or leave()\nos.fork()\nread(); time.sleep(99)\n")
+    bot.write_text(PRELUDE + "os.fork() or leave()\nos.fork()\ntime.sleep(99)\n")
     program = f"""
 import asyncio, sys
 from pathlib import Path
