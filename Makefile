@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
-CHECKED := fishpool scripts tests benchmarks
+CHECKED := fishpool scripts tests benchmarks examples
 
 all: .venv/core
 	$(BIN)/fishpool check
