@@ -26,7 +26,7 @@ from fishpool.models.journal import Entry, Journal, Sort
 from fishpool.shards import Site
 
 QUESTIONS = 400
-LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 100 ms": (32, 0.1)}  # a small server; a large one, batching
+LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 500 ms": (32, 0.5)}  # a small server; a large one, batching
 REPLAYED = 10_000
 PROMPT = [{"role": role, "content": "The rules of the game, and what happened. " * 12} for role in ("system", "user")]
 SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "string"}, "choice": {"enum": ["A", "B"]}}}
@@ -160,7 +160,7 @@ async def serve(latency, reader, writer):
             text = json.dumps(body).encode()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(text))
             writer.write(text)
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
         pass
     finally:
         writer.close()

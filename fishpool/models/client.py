@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -178,7 +177,7 @@ class Client:
             if isinstance(digests, Exhausted):
                 raise Stop(str(digests)) from digests
             if isinstance(digests, dict):
-                found[endpoint.shown] = digests
+                found[endpoint.address] = digests
             elif not isinstance(digests, _Unreachable):
                 raise digests
         if not found:
@@ -265,7 +264,6 @@ class _Endpoint:
     def __init__(self, address: str, backend: Backend):
         self.backend = backend
         self.address = address
-        self.shown = _without_password(address)
         self.busy = 0
         self.resting = False
 
@@ -308,7 +306,7 @@ class _Server:
                     async with asyncio.timeout(limit) as clock:
                         return await call(endpoint.backend)
                 except Stop as stop:
-                    raise Stop(self._public(endpoint, str(stop))) from stop
+                    raise Stop(self._public(str(stop))) from stop
                 except TimeoutError:
                     if not clock.expired():
                         raise
@@ -323,8 +321,8 @@ class _Server:
             if not rests and tried < self._retries:
                 await self._sleep(wait)
             among = [other for other in endpoints if other is not endpoint and not other.resting] or endpoints
-        said = f"server {self.name} at {endpoint.shown}"
-        why = self._public(endpoint, str(fault))
+        said = f"server {self.name} at {endpoint.address}"
+        why = self._public(str(fault))
         if all(fault.unreachable for fault in last.values()):
             raise _Unreachable(
                 f"{said} cannot be reached: {why}; start it or correct its endpoints in the config (offline: true"
@@ -397,11 +395,9 @@ class _Server:
             self._rests.add(task)
             task.add_done_callback(self._rests.discard)
 
-    def _public(self, endpoint: _Endpoint, sentence: str) -> str:
-        """The sentence without what nobody should read in a record: the API's key, a password in an address."""
-        if self._secret:
-            sentence = sentence.replace(self._secret, "[api key]")
-        return sentence.replace(endpoint.address, endpoint.shown)
+    def _public(self, sentence: str) -> str:
+        """The sentence without the API's key, whoever repeated it: sentences are recorded."""
+        return sentence.replace(self._secret, "***") if self._secret else sentence
 
 
 async def _prepare(server: _Server, endpoint: _Endpoint, models: Sequence[Model]) -> dict[str, str]:
@@ -457,11 +453,13 @@ def _unicode(text: str) -> str:
 def _pins(pinned: str, digest: str) -> bool:
     """Whether a digest is the pinned one, of which the start is enough.
 
-    A server that knows no digest of its weights (it gives something else in its place) is taken at the config's word.
+    Where the server's is of another kind (as `listed:` of a server that knows no digest of its weights) nothing can be
+    compared, and the config's word counts.
     """
-    known = re.fullmatch("(sha256:)?[0-9a-f]{12,}", digest)
-    return not known or digest.removeprefix("sha256:").startswith(pinned.removeprefix("sha256:"))
+    (kind, start), (of_server, whole) = (_split(text) for text in (pinned, digest))
+    return kind != of_server or whole.startswith(start)
 
 
-def _without_password(address: str) -> str:
-    return re.sub("//[^/@]*@", "//", address)
+def _split(digest: str) -> tuple[str, str]:
+    kind, _, value = digest.rpartition(":")
+    return kind or "sha256", value
