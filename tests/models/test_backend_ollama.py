@@ -101,3 +101,11 @@ def test_a_real_server_tells_of_a_prompt_over_the_context(ollama_proxy: str, ask
     request = asked(model=f"local/{EMBEDDED}", messages=({"role": "user", "content": "word " * 800},))
     with pytest.raises(Stop, match="over the context"):
         use(ollama_proxy, lambda backend: backend.reply(request))
+
+
+@pytest.mark.parametrize("call", [lambda backend: backend.digest("test"), lambda backend: backend.warm_up("test", 512)])
+def test_a_server_that_is_not_there_is_unreachable_before_the_first_call_too(call):
+    backend = ollama.make({"request_timeout": 5, "concurrency": 1, "api_key": None}, "http://127.0.0.1:9")
+    with pytest.raises(TransportFault) as caught:
+        asyncio.run(call(backend))
+    assert caught.value.unreachable
