@@ -21,6 +21,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fishpool.terminal import visible
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -155,13 +157,8 @@ def _sentence(error: duckdb.Error, connection: duckdb.DuckDBPyConnection) -> str
 
 
 def _one_line(text: str) -> str:
-    line = _printable(" ".join(text.split()))
+    line = visible(" ".join(text.split()))
     return line if len(line) <= 600 else f"{line[:598]}.."
-
-
-def _printable(text: str) -> str:
-    """Text in which line ends and a terminal's escapes are made visible: a table may hold what a model said."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cell(value: Any) -> str:
@@ -172,7 +169,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     value = _json_value(value)
-    return _printable(json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value))
+    return visible(json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value))
 
 
 def _json_value(value: Any) -> Any:

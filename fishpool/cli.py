@@ -1,7 +1,7 @@
-"""The command `fishpool`: check a config, ask the database in SQL, publish replies, clean up what no config names.
+"""The command `fishpool`: check a config, play a game yourself, ask the database in SQL, publish replies, clean up.
 
-It plays nothing itself (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2
-for whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
+It plays no study (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2 for
+whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -82,6 +82,22 @@ def journal(arguments: argparse.Namespace) -> int:
     try:
         path = getattr(arguments, "journal", Path("results/journal.sqlite"))
         publishing.command(arguments.action, path, arguments.file, arguments.study)
+    except Stop as stop:
+        return _fail(str(stop))
+    return 0
+
+
+def play(arguments: argparse.Namespace) -> int:
+    from fishpool import play as people
+    from fishpool.models.faults import Stop
+    from fishpool.study import ConfigError
+
+    try:
+        people.play(arguments)
+    except ConfigError as error:
+        for fault in error.faults:
+            _fail(fault)
+        return 2
     except Stop as stop:
         return _fail(str(stop))
     return 0
@@ -181,6 +197,31 @@ def _parser() -> argparse.ArgumentParser:
     action = actions.add_parser("import", parents=[journaled], help="add the replies of a published file")
     action.add_argument("file", type=Path, metavar="FILE", help="what export wrote")
     action.set_defaults(action="import")
+
+    command = commands.add_parser(
+        "play", parents=[configured], help="play a game yourself in the terminal; it is recorded as any run"
+    )
+    command.add_argument("game", choices=("prisoners_dilemma", "commons"), metavar="GAME", help="%(choices)s")
+    command.add_argument(
+        "--against",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="PLAYER",
+        help="a scripted player, axelrod:NAME, process:COMMAND, model:NAME, or a mapping as in a config ({model: NAME, "
+        "temperature: 0}); in the commons several, also 4*PLAYER",
+    )
+    command.add_argument("--rounds", type=int, help="how many; the game's own default otherwise")
+    command.add_argument("--noise", type=float, help="the game's parameter of this name")
+    command.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="further parameters of the game"
+    )
+    command.add_argument("--seed", type=int, help="of all draws; the first that was not played yet otherwise")
+    command.add_argument("--condition", metavar="NAME", help="in the records; made of the parameters otherwise")
+    command.add_argument("--lane", help="the clock that counts for you too; without it you have all the time you want")
+    command.add_argument("--name", default="person", help="what you are called in the records (%(default)s)")
+    command.add_argument("--results", type=Path, metavar="DIR", help="the results folder, if not that of the config")
+    command.set_defaults(command=play)
 
     command = commands.add_parser(
         "clean", parents=[configured], help="remove records and tables that no study of the config names"

@@ -99,7 +99,10 @@ class Site:
 
 
 def write(
-    directory: Path, tables: Sequence[str], batches: Iterable[Mapping[str, pl.DataFrame]], progress: Progress
+    directory: Path,
+    tables: Sequence[str],
+    batches: Iterable[Mapping[str, pl.DataFrame]],
+    progress: Progress | None = None,
 ) -> None:
     """Write a shard's frames as one JSONL file a table, in `directory`, and their checksums; whole or not at all."""
     names = {table: directory / f"{table}.jsonl" for table in tables}
@@ -117,13 +120,15 @@ def write(
                 file.write(buffer.getbuffer())
                 buffer.seek(0)
                 lines[table].write(line_checksums(buffer))
-            progress.add(len(frames["runs"]))
+            if progress:
+                progress.add(len(frames["runs"]))
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
     with replacing(directory / CHECKSUMS) as part:
         part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
-    progress.end()
+    if progress:
+        progress.end()
 
 
 def mark_recorded(directory: Path) -> None:

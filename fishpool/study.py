@@ -408,6 +408,11 @@ def _player(entry: str | Mapping[str, Any], servers: Mapping[str, Any]) -> Playe
     return Player(entry.get("name") or _as_name(entry["player"]), kind, {"strategy": strategy})
 
 
+def name_of(entry: Mapping[str, Any]) -> str:
+    """What a player of this entry is called: by its own name, or one made of what plays."""
+    return _player(entry, {}).name
+
+
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 
 

@@ -75,11 +75,15 @@ def number_of_runs(shard: Shard) -> int:
 
 def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play all matches; yields frames of `runs` and `turns` (and `replies`, with a model), in canonical order."""
+    return play_pairings(shard, pairings(shard), site)
+
+
+def play_pairings(shard: Shard, todo: Sequence[Pairing], site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+    """The same for some matches between a shard's players, in their order."""
     strategies = {
         player.name: STRATEGIES[player.settings["strategy"]] for player in shard.players if player.kind == SCRIPTED
     }
     parameters = _parameters(shard)
-    todo = pairings(shard)
     outside = outsiders(shard)
     met = [pairing for pairing in todo if not outside.isdisjoint(pairing.players)]
     refereed = side_by_side(shard, site, met, partial(_referee_outsiders, shard, strategies, parameters))
