@@ -191,7 +191,7 @@ def test_a_changed_file_has_a_digest_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "finds no file"), (b"PK\3\4" * 9, "not a GGUF file"), (b"", "not a GGUF file")]
+    ("content", "says"), [(None, "has no file"), (b"PK\3\4" * 9, "not a GGUF file"), (b"", "not a GGUF file")]
 )
 def test_weights_that_are_none_stop(tmp_path, content, says):
     path = tmp_path / "no.gguf"

@@ -161,8 +161,8 @@ def weights(model: str) -> Path:
         path = Path(model).expanduser()
         if not path.is_file():
             raise Stop(
-                f"the embedded engine finds no file {shown(model)}; name a .gguf file, as in llamacpp/path/to/model.gguf, or"
-                f" the packaged weights, llamacpp/{PACKAGED}"
+                f"the embedded engine has no file {shown(model)}; name a .gguf file, as in llamacpp/path/to/model.gguf,"
+                f" or the packaged weights, llamacpp/{PACKAGED}"
             )
         return path
     try:
