@@ -83,10 +83,6 @@ class LlamaCpp:
     async def warm_up(self, model: str, context: int) -> None:
         await self._run(lambda: self._engine(model, context))
 
-    async def context_length(self, model: str) -> int | None:
-        """The longest context, in tokens, that the weights were trained for."""
-        return await self._run(lambda: header_of(weights(model))[1])
-
     async def close(self) -> None:
         await self._run(self._engines.clear)  # an engine ends with its object
         self._worker.shutdown(wait=False)

@@ -144,6 +144,8 @@ class Wire:
         except (TimeoutError, http.TimeoutException) as error:
             raise TransportFault(f"{where} gave no whole answer within {self.seconds:g} s") from error
         except (http.HTTPError, OSError) as error:
+            if isinstance(error.__context__, http.ConnectError):  # for which `ollama` raises ConnectionError
+                raise TransportFault(f"{where} cannot be reached ({error.__context__})", unreachable=True) from error
             raise TransportFault(f"{where} broke off its answer ({type(error).__name__})") from error
         # a body that is not JSON, or JSON of another form than the protocol's
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
