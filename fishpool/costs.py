@@ -3,22 +3,29 @@
 It asks nobody and knows no price or speed (`fishpool doctor` measures one). Calls are the game's own count; tokens in
 are an approximation of our own, and tokens out the most that `max_tokens` allows.
 
-Tokens in, at four characters a token: the prompt files whole (though some of their lines hang on the condition), in
-every round the history of the rounds before, as long as the notes below say, and the documents of a tournament.
-Repairs are not counted, nor is what is in the journal already.
+Tokens in, at 3.5 characters a token: the condition's prompts, in every round the history of the rounds before, as long
+as the notes below say, and the documents of a tournament. Repairs are not counted, nor is it taken off that the journal
+has some replies already or that a game can end early.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishpool.documents import locate
 from fishpool.models.calls import Model
 from fishpool.study import Condition, Config
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_A_TOKEN = 3.5  # English prose has 4 and more, JSON and numbers less; what we measured is in the tests
+
+_PHASES = {
+    "promise": "pledge",
+    "report": "report",
+    "chat": "discuss",
+}  # of the fish pool, by the channel that they need
+_VALUE = "12345"  # in place of a number or name in a prompt
 
 # Characters that history gets in a round.
 _CHOICES = 120  # of the prisoner's dilemma: both choices, both scores
@@ -79,17 +86,32 @@ def _calls(condition: Condition) -> dict[str, int]:
 
 def _tokens_in(condition: Condition) -> int:
     """Of one call, averaged over the rounds and phases."""
-    files = [Path(file) for file in condition.files]
-    prompts = {file.stem: _size(file) for file in files if file.suffix == ".txt"}
-    questions = [size for name, size in prompts.items() if name not in ("rules", "repair")]
-    fixed = prompts.get("rules", 0) + _mean(questions)
-    return round((fixed + _history(condition, files)) / CHARACTERS_A_TOKEN)
+    return round((_question(condition) + _history(condition)) / CHARACTERS_A_TOKEN)
 
 
-def _history(condition: Condition, files: Iterable[Path]) -> float:
+def _question(condition: Condition) -> float:
+    """Characters of the rules and, averaged over the phases, of a question without its history."""
+    from fishpool.games.commons import parameters_of
+    from fishpool.prompts import REPAIR, RULES, read_prompts
+    from fishpool.questions import condition_words
+
+    prompts = read_prompts(locate(condition.parameters["prompts"]), condition.game)
+    words = {"history", "reasoning"}
+    phases = sorted(set(prompts.texts) - {RULES, REPAIR})
+    if condition.game == "commons":
+        words |= condition_words(parameters_of(condition.parameters))
+        phases = [
+            "catch",
+            *(phase for channel, phase in _PHASES.items() if channel in condition.parameters["channels"]),
+        ]
+    sizes = {phase: len(prompts.fill(phase, defaultdict(lambda: _VALUE), words)) for phase in (RULES, *phases)}
+    return sizes[RULES] + _mean([sizes[phase] for phase in phases])
+
+
+def _history(condition: Condition) -> float:
     """Characters of what was so far, averaged over the rounds; in a tournament, those of the two documents."""
     if condition.game == "dictator":
-        documents = [file.read_text(encoding="utf-8") for file in files if file.suffix == ".md"]
+        documents = [Path(file).read_text(encoding="utf-8") for file in condition.files if file.endswith(".md")]
         return _mean([2 * len(text) + _DOCUMENT_LINE * len(text.split("\n")) for text in documents])
     before = (int(condition.parameters["rounds"]) - 1) / 2
     if condition.game == "prisoners_dilemma":
@@ -100,10 +122,6 @@ def _history(condition: Condition, files: Iterable[Path]) -> float:
     if condition.parameters["memory"] == "none":
         before = min(before, 1)
     return before * (tables * (_AMOUNTS + _AMOUNT * agents) + messages * agents * _MESSAGE)
-
-
-def _size(file: Path) -> int:
-    return len(file.read_text(encoding="utf-8"))
 
 
 def _mean(numbers: list[int]) -> float:

@@ -278,6 +278,8 @@ def _seconds(cost: costs.Cost, rate: Rate | None) -> float:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours"
 
 

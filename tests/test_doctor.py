@@ -24,7 +24,9 @@ OBEDIENT = '{"choice": "defect", "tons": null}'
 def config(server, *, name="m", replay=None, offline=False, journal="", **settings):
     fields = {"server": "lab", "name": name, "context": 1024, "max_tokens": 60, **settings}
     player = Player("a", "model", fields)
-    condition = Condition("study", "c", "prisoners_dilemma", {"rounds": 5}, (player,), 30.0, (), replay)
+    condition = Condition(
+        "study", "c", "prisoners_dilemma", {"rounds": 5, "prompts": "config/prompts"}, (player,), 30.0, (), replay
+    )
     study = Study("study", "prisoners_dilemma", (0, 1), 50, (condition,), (player,), ())
     return Config("results", (study,), (study,), {"lab": {**SERVER, **server}}, journal, offline)
 
@@ -93,7 +95,8 @@ def test_the_embedded_model_is_well_and_its_study_costs_what_is_told(capsys):
     assert "tokens a second" in text
     # two seats in self-play, 5 rounds, 2 seeds
     assert "ok     study study: 20 calls, about" in lines[-1]
-    assert "at most 1,200 out, at most 1 minutes" in lines[-1] or "minutes one request at a time" in lines[-1]
+    assert "tokens in, at most 1,200 out, at most" in lines[-1]
+    assert lines[-1].endswith("one request at a time")
 
 
 @pytest.mark.embedded
