@@ -14,11 +14,11 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from fishpool import costs
@@ -48,6 +48,9 @@ class Rate:
 
     tokens_in: float
     tokens_out: float
+
+
+Rates: TypeAlias = dict[tuple[str, str], Rate]  # by (server, model)
 
 
 class _Failed(Exception):
@@ -106,13 +109,13 @@ async def _examine(config: Config) -> bool:
                 known = models.setdefault(model.server, [])
                 if all(_weights_of(model) != _weights_of(other) for other in known):
                     known.append(model)
-    rates: dict[tuple[str, str], Rate] = {}
+    rates: Rates = {}
     has_models = any(player.kind == "model" for study in config.studies for player in study.players)
     if config.offline:
         _examine_journal(config, models, report)
     else:
         for name in models if has_models else config.servers:
-            rates |= await _examine_server(name, config.servers[name], models.get(name, []), report)
+            await _examine_server(name, config.servers[name], models.get(name, []), rates, report)
     _tell_costs(config, rates, report)
     _examine_replays(config, report)
     return not report.failed
@@ -124,35 +127,25 @@ def _weights_of(model: Model) -> tuple[object, ...]:
 
 
 async def _examine_server(
-    name: str, settings: Mapping[str, Any], models: list[Model], report: _Report
-) -> dict[tuple[str, str], Rate]:
-    """The slowest rates that its endpoints gave, by (server, model)."""
-    rates: dict[tuple[str, str], Rate] = {}
+    name: str, settings: Mapping[str, Any], models: list[Model], rates: Rates, report: _Report
+) -> None:
+    """Every endpoint, and every model there; what fails with one is no reason not to look at the next."""
     if not models and settings["kind"] == "llamacpp":
         from fishpool.models.backends.llamacpp import PACKAGED
 
         models = [Model(name, PACKAGED, context=_UNUSED_CONTEXT)]
     for endpoint in settings["endpoints"]:
         where = f"server {name} at {endpoint}"
-        try:
+        with suppress(_Failed):
             with report.check(where):
-                backend: Backend = import_module(f"fishpool.models.backends.{settings['kind']}").make(
-                    settings, endpoint
-                )
-        except _Failed:
-            continue
-        try:
+                make = import_module(f"fishpool.models.backends.{settings['kind']}").make
+                backend: Backend = make(settings, endpoint)
             if not models:
                 await _connect(where, endpoint, report)
             for model in models:
-                rate = await _examine_model(f"{where}, {model.name}", settings["kind"], backend, model, report)
-                slowest = rates.get((name, model.name), rate)
-                rates[name, model.name] = min(slowest, rate, key=lambda each: each.tokens_out)
-        except _Failed:
-            continue
-        finally:
+                with suppress(_Failed):
+                    await _examine_model(f"{where}, {model.name}", settings["kind"], backend, model, rates, report)
             await backend.close()
-    return rates
 
 
 async def _connect(where: str, endpoint: str, report: _Report) -> None:
@@ -169,7 +162,8 @@ async def _connect(where: str, endpoint: str, report: _Report) -> None:
         report.ok(where, "it can be reached; no study uses it")
 
 
-async def _examine_model(where: str, kind: str, backend: Backend, model: Model, report: _Report) -> Rate:
+async def _examine_model(where: str, kind: str, backend: Backend, model: Model, rates: Rates, report: _Report) -> None:
+    """Its slowest rate over the endpoints goes into `rates`."""
     from jsonschema import Draft202012Validator
 
     from fishpool.models.client import pins
@@ -208,6 +202,12 @@ async def _examine_model(where: str, kind: str, backend: Backend, model: Model, 
         rate_in = _rate(reply.tokens_in, reply)
         _judge_context(where, model, words, reply, report)
     with report.check(where):
+        reply = await backend.reply(request("Once upon a time", _SPEED))
+        rate = Rate(rate_in, _rate(reply.tokens_out, reply))
+        slowest = rates.get((model.server, model.name), rate)
+        rates[model.server, model.name] = min(slowest, rate, key=lambda each: each.tokens_out)
+        report.ok(where, f"reads {rate.tokens_in:,.0f} and makes {rate.tokens_out:,.1f} tokens a second")
+    with report.check(where):
         reply = await backend.reply(request(_QUESTION, model.max_tokens, SCHEMA))
         fault = _disobedience(reply, Draft202012Validator(SCHEMA))
         if fault:
@@ -216,11 +216,6 @@ async def _examine_model(where: str, kind: str, backend: Backend, model: Model, 
                 " model, or a larger max_tokens"
             )
         report.ok(where, f"a JSON schema is obeyed, with {reply.tokens_out} tokens")
-    with report.check(where):
-        reply = await backend.reply(request("Once upon a time", _SPEED))
-        rate = Rate(rate_in, _rate(reply.tokens_out, reply))
-        report.ok(where, f"reads {rate.tokens_in:,.0f} and makes {rate.tokens_out:,.1f} tokens a second")
-    return rate
 
 
 def _judge_context(where: str, model: Model, words: int, reply: Reply, report: _Report) -> None:
@@ -252,7 +247,7 @@ def _rate(tokens: int | None, reply: Reply) -> float:
     return (tokens or 0) / max(reply.latency_ms / 1000, 1e-6)
 
 
-def _tell_costs(config: Config, rates: Mapping[tuple[str, str], Rate], report: _Report) -> None:
+def _tell_costs(config: Config, rates: Rates, report: _Report) -> None:
     """What each study asks of its models, and how long that takes at most, one request at a time."""
     every = costs.estimate(config)
     for study in dict.fromkeys(cost.study for cost in every):
@@ -285,20 +280,16 @@ def _duration(seconds: float) -> str:
 
 def _examine_journal(config: Config, models: Mapping[str, list[Model]], report: _Report) -> None:
     """While offline: whether the journal knows the models."""
-    from contextlib import closing
-
     from fishpool.models.journal import Journal
 
     for model in [model for each in models.values() for model in each]:
         subject = f"journal {config.journal}, {model.server}/{model.name}"
-        try:
-            with report.check(subject), closing(Journal(Path(config.journal), read_only=True)) as journal:
+        with suppress(_Failed), report.check(subject):
+            with closing(Journal(Path(config.journal), read_only=True)) as journal:
                 digest = journal.digest(model.server, model.name)
-                if digest is None:
-                    raise Stop("it has no reply of the model; set offline: false, or import the journal that has it")
-                report.ok(subject, f"it has replies, digest {digest}")
-        except _Failed:
-            continue
+            if digest is None:
+                raise Stop("it has no reply of the model; set offline: false, or import the journal that has it")
+            report.ok(subject, f"it has replies, digest {digest}")
 
 
 def _examine_replays(config: Config, report: _Report) -> None:
@@ -313,13 +304,10 @@ def _examine_replays(config: Config, report: _Report) -> None:
                 wanted.setdefault(condition.replay, set()).update(names)
     for file, names in wanted.items():
         subject = f"replay {file}"
-        try:
-            with report.check(subject):
-                found = contents(locate(file))
-                missing = sorted(names - {model for model, _ in found})
-                if missing:
-                    raise Stop(f"it has no reply of {', '.join(missing)}; name the journal that was recorded with it")
-                counts = [f"{count:,} replies of {model} ({digest[:19]})" for (model, digest), count in found.items()]
-                report.ok(subject, ", ".join(counts))
-        except _Failed:
-            continue
+        with suppress(_Failed), report.check(subject):
+            found = contents(locate(file))
+            missing = sorted(names - {model for model, _ in found})
+            if missing:
+                raise Stop(f"it has no reply of {', '.join(missing)}; name the journal that was recorded with it")
+            counts = [f"{count:,} replies of {model} ({digest[:19]})" for (model, digest), count in found.items()]
+            report.ok(subject, ", ".join(counts))
