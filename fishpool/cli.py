@@ -63,6 +63,15 @@ def check(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def doctor(arguments: argparse.Namespace) -> int:
+    config = _config(arguments)
+    if config is None:
+        return 2
+    from fishpool import doctor
+
+    return 0 if doctor.examine(config) else 2
+
+
 def sql(arguments: argparse.Namespace) -> int:
     from fishpool import ask
 
@@ -170,6 +179,13 @@ def _parser() -> argparse.ArgumentParser:
         "check", parents=[configured], help="validate the config and count runs, jobs and model calls; writes nothing"
     )
     command.set_defaults(command=check)
+
+    command = commands.add_parser(
+        "doctor",
+        parents=[configured],
+        help="ask the servers of the models a little: are they there, do they keep to context and form, how fast",
+    )
+    command.set_defaults(command=doctor)
 
     command = commands.add_parser("sql", help="ask the database in SQL (read-only)")
     command.add_argument("query", help='such as "SELECT player, mean_score FROM pd_ranking ORDER BY rank"')

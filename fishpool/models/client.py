@@ -191,7 +191,7 @@ class Client:
                         f" {other}; let all endpoints of a server hold the same weights"
                     )
         for model in models:
-            if model.digest and not _pins(model.digest, agreed[model.name]):
+            if model.digest and not pins(model.digest, agreed[model.name]):
                 raise Stop(
                     f'server {server.name}: model "{model.name}" has digest {agreed[model.name]}, but the config pins'
                     f" {model.digest}; install those weights or change digest in the config"
@@ -325,7 +325,7 @@ class _Server:
         why = self._public(str(fault))
         if all(fault.unreachable for fault in last.values()):
             raise _Unreachable(
-                f"server {self.name}: {why}; start it or correct its endpoints in the config (offline: true answers"
+                f"{said} cannot be reached: {why}; start it or correct its endpoints in the config (offline: true answers"
                 " from the journal alone)"
             )
         raise Exhausted(f"{said} gave no reply in {self._retries + 1} tries; the last: {why}")
@@ -450,7 +450,7 @@ def _unicode(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
 
 
-def _pins(pinned: str, digest: str) -> bool:
+def pins(pinned: str, digest: str) -> bool:
     """Whether a digest is the pinned one, of which the start is enough.
 
     Where the server's is of another kind (as `listed:` of a server that knows no digest of its weights) nothing can be

@@ -11,6 +11,7 @@ import json
 import lzma
 import math
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -96,6 +97,16 @@ class Published:
 
     def close(self) -> None:
         """Nothing is open: the file was read to its end."""
+
+
+def contents(file: Path) -> Counter[tuple[str, str]]:
+    """How many replies a published journal holds, by (model, digest)."""
+    found: Counter[tuple[str, str]] = Counter()
+    for number, fields in _lines(file):
+        if "key" in fields:
+            _checked(file, number, fields)
+            found[fields["request"]["model"], fields["request"]["digest"]] += 1
+    return found
 
 
 def command(action: str | None, path: Path, file: Path | None, study: str | None) -> None:

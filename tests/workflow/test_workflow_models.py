@@ -206,10 +206,10 @@ def test_replies_reach_the_database(played):
     outcome = checkout.snakemake(*options(), config=("only=match",))
     assert outcome.code == 0, outcome.text
     with duckdb.connect(checkout.root / "results" / "fishpool.duckdb", read_only=True) as database:
-        (count,) = database.sql("SELECT count(*) FROM replies").fetchone()
-        joined = database.sql(
+        (count,) = database.execute("SELECT count(*) FROM replies").fetchone()
+        joined = database.execute(
             "SELECT count(*) FROM turns JOIN replies USING (run_id, agent, round, phase) WHERE turns.attempts = attempt"
         ).fetchone()
-        asked = database.sql("SELECT count(*) FROM turns WHERE player = 'test'").fetchone()
+        asked = database.execute("SELECT count(*) FROM turns WHERE player = 'test'").fetchone()
     assert count == sum(len(rows) for file, rows in made.items() if "/match/" in file and "replies" in file)
     assert joined == asked

@@ -135,7 +135,7 @@ class Wire:
             async with asyncio.timeout(self.seconds):
                 yield
         except (http.ConnectError, http.ConnectTimeout, ConnectionRefusedError) as error:
-            sentence = f"{where} cannot be reached ({self._printable(str(error)) or type(error).__name__})"
+            sentence = f"no connection to {where} ({self._printable(str(error)) or type(error).__name__})"
             raise TransportFault(sentence, unreachable=True) from error
         except Refused as refused:
             raise self._fault(refused, model, advice, context) from None
@@ -144,8 +144,8 @@ class Wire:
         except (TimeoutError, http.TimeoutException) as error:
             raise TransportFault(f"{where} gave no whole answer within {self.seconds:g} s") from error
         except (http.HTTPError, OSError) as error:
-            if type(error) is ConnectionError:  # what the ollama client makes of a ConnectError
-                raise TransportFault(f"{where} cannot be reached", unreachable=True) from error
+            if isinstance(error.__context__, http.ConnectError):  # for which `ollama` raises ConnectionError
+                raise TransportFault(f"no connection to {where} ({error.__context__})", unreachable=True) from error
             raise TransportFault(f"{where} broke off its answer ({type(error).__name__})") from error
         # a body that is not JSON, or JSON of another form than the protocol's
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
