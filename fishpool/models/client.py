@@ -325,8 +325,8 @@ class _Server:
         why = self._public(str(fault))
         if all(fault.unreachable for fault in last.values()):
             raise _Unreachable(
-                f"{said} cannot be reached: {why}; start it or correct its endpoints in the config (offline: true answers"
-                " from the journal alone)"
+                f"{said} cannot be reached: {why}; start it or correct its endpoints in the config (offline: true"
+                " answers from the journal alone)"
             )
         raise Exhausted(f"{said} gave no reply in {self._retries + 1} tries; the last: {why}")
 
