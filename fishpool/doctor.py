@@ -158,7 +158,7 @@ async def _connect(where: str, endpoint: str, report: _Report) -> None:
                 _, writer = await asyncio.open_connection(address.hostname, port)
             writer.close()
         except (OSError, TimeoutError) as error:
-            raise TransportFault(f"cannot be reached ({error})", unreachable=True) from error
+            raise TransportFault(f"no connection to it ({error})", unreachable=True) from error
         report.ok(where, "it can be reached; no study uses it")
 
 

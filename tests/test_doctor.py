@@ -125,12 +125,12 @@ def test_a_server_that_is_not_there_fails_with_the_remedy(capsys, kind):
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
         well, lines = examined(capsys, config({"kind": kind, "endpoints": [address]}))
         assert not well
-        assert "no connection" in lines[0] or "cannot be reached" in lines[0]
-        assert "correct its endpoints" in lines[0]
+        assert "no connection to" in lines[0]
+        assert "start it, or correct its endpoints" in lines[0]
         unused = replace(config({"kind": kind, "endpoints": [address]}), studies=())
         well, lines = examined(capsys, unused)
         assert not well
-        assert "no connection" in lines[0] or "cannot be reached" in lines[0]
+        assert "no connection to" in lines[0]
 
 
 def test_a_server_that_does_all_it_should_is_well(capsys):
