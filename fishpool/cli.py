@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
+    from fishpool import costs
+
     config = _config(arguments)
     if config is None:
         return 2
@@ -50,7 +52,7 @@ def check(arguments: argparse.Namespace) -> int:
         counts = (
             sum(condition.runs_per_seed * seeds for condition in study.conditions),
             sum(len(study.shards(condition)) for condition in study.conditions),
-            sum(condition.model_calls_per_seed * seeds for condition in study.conditions),
+            sum(0 if condition.replay else condition.model_calls_per_seed * seeds for condition in study.conditions),
         )
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         names = textwrap.shorten(", ".join(condition.name for condition in study.conditions), 60, placeholder=" ..")
@@ -60,6 +62,11 @@ def check(arguments: argparse.Namespace) -> int:
     for row in rows:
         cells = (cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
         print("  ".join(cells))
+    for cost in costs.estimate(config):
+        print(
+            f"{cost.study} asks {cost.server}/{cost.model} up to {cost.calls:,} times, repairs aside: "
+            f"about {cost.tokens_in:,} tokens in, at most {cost.tokens_out:,} out"
+        )
     return 0
 
 

@@ -54,8 +54,9 @@ def estimate(config: Config) -> tuple[Cost, ...]:
     found: dict[tuple[str, str, str], list[int]] = {}
     for study in config.studies:
         for condition in study.conditions:
-            tokens = _tokens_in(condition)
-            for player, calls in _calls(condition).items():
+            asked = _calls(condition)
+            tokens = _tokens_in(condition) if asked else 0
+            for player, calls in asked.items():
                 model = player_model(condition, player)
                 calls *= len(study.seeds)
                 total = found.setdefault((study.name, model.server, model.name), [0, 0, 0])

@@ -76,7 +76,7 @@ class Condition:
 
     @property
     def model_calls_per_seed(self) -> int:
-        """Calls of language models if every run lasts to its end and every reply can be read."""
+        """Calls of language models if every run lasts to its end and every reply can be read, replayed ones too."""
         models = {player.name for player in self.players if player.kind == "model"}
         if self.game == "dictator":
             own = self.parameters["self_play"]
