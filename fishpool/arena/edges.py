@@ -54,7 +54,9 @@ _STATUS = {
     Code.INTERNAL_ERROR: 500,
 }
 
-_Id = Annotated[str, Path(max_length=64)]
+_MatchId = Annotated[str, Path(max_length=64)]
+_GAME = {"enum": [rules.GAME_ID]}  # in the description; an unknown game has an error of its own
+_GameId = Annotated[str, Path(max_length=64, json_schema_extra=_GAME)]
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def application(
         responses=_faults(400, 401, 404, 408, 413, 429),
         summary="Where the agent stands",
     )
-    async def status(gameId: Annotated[str, Query(max_length=64)], agent: Caller) -> Any:
+    async def status(gameId: Annotated[str, Query(max_length=64, json_schema_extra=_GAME)], agent: Caller) -> Any:
         _check_game(gameId)
         return _standing(arena.standing(agent))
 
@@ -195,7 +197,7 @@ def application(
     )
     async def state(
         request: Request,
-        match_id: _Id,
+        match_id: _MatchId,
         agent: Caller,
         wait: bool = True,
         afterSequence: Annotated[int, Query(ge=0, le=2**53)] = 0,
@@ -230,7 +232,7 @@ def application(
             "requestBody": {"required": True, "content": {"application/json": {"schema": shapes.ACTION_REQUEST}}}
         },
     )
-    async def action(request: Request, match_id: _Id, agent: Caller) -> Any:
+    async def action(request: Request, match_id: _MatchId, agent: Caller) -> Any:
         sequence, turn = read_action(await request.body(), "action")
         arena.act(agent, match_id, sequence, turn)
         return {"status": "accepted", "matchId": match_id, "sequence": sequence}
@@ -252,7 +254,7 @@ def application(
         responses=_faults(400, 401, 404, 408, 413, 429),
         summary="The JSON schema of an action",
     )
-    async def validator(game_id: _Id, agent: Caller) -> dict[str, Any]:
+    async def validator(game_id: _GameId, agent: Caller) -> dict[str, Any]:
         _check_game(game_id)
         return shapes.ACTION_SCHEMA
 
@@ -397,7 +399,7 @@ def _check_game(game_id: str) -> None:
 
 
 def _document(content: str, caller: Callable[..., Awaitable[StoredAgent]]) -> Callable[..., Awaitable[Any]]:
-    async def document(game_id: _Id, agent: StoredAgent = Depends(caller)) -> Any:  # noqa: B008
+    async def document(game_id: _GameId, agent: StoredAgent = Depends(caller)) -> Any:  # noqa: B008
         _check_game(game_id)
         return {"gameId": rules.GAME_ID, "version": __version__, "content": content}
 

@@ -129,6 +129,8 @@ def replay(stored: StoredMatch, agents: tuple[str, str], rounds: int) -> Game:
 def read_action(text: str | bytes, key: str) -> tuple[int, Turn]:
     """A message that holds `sequence` and, under `key`, an action: which turn it is for, and what it is there.
 
+    Other keys are ignored, but a `type`, which a message of a WebSocket has, must be action.
+
     Refused, at no cost, if the sequence number or the action cannot be told: then nobody can say which turn it was
     meant for. Else the action is taken as it is: as an illegal one, if there is anything wrong with the text.
     """
@@ -137,7 +139,8 @@ def read_action(text: str | bytes, key: str) -> tuple[int, Turn]:
     except ValueError as error:
         message, fault = _pairs(text), str(error)
     sequence = message.get("sequence") if isinstance(message, dict) else None
-    if isinstance(sequence, bool) or not isinstance(sequence, int) or key not in message:
+    other = isinstance(message, dict) and message.get("type", "action") != "action"
+    if isinstance(sequence, bool) or not isinstance(sequence, int) or key not in message or other:
         raise Refused(
             Code.INVALID_REQUEST,
             f"expected one JSON object with the keys sequence (a whole number) and {key}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import resource
 import socket
 import sys
 import time
@@ -25,6 +26,8 @@ from fishpool.arena.matches import LANES, Arena, Limits
 from fishpool.arena.results import export
 from fishpool.arena.store import Store
 
+_BACKLOG = 1_024  # connections that wait to be taken
+_CONNECTIONS = 4_000  # at a time; further requests are answered 503
 _MAX_HEAD = 16 * 1024  # bytes of a request's line and headers
 
 
@@ -44,6 +47,7 @@ def serve(
     Raises OSError if nothing can listen there, store.StoreError if the database cannot be used.
     """
     store = Store(database, rounds)
+    _allow_connections()
     try:
         with _listener(host, port) as listener:
             bell = Bell()
@@ -55,8 +59,7 @@ def serve(
                 _say(f"arena: listening on {_address(listener)}, turns of {_times(lanes)}; stop it with Ctrl-C")
                 yield
                 keeper.cancel()
-                for directory in export(database, results, study):
-                    _say(f"arena: matches are in {directory}")
+                _export(database, results, study)
 
             app = application(arena, bell, allowance, lifespan, loopback=_is_loopback(host))
             _Server(app, bell, allowance).run(sockets=[listener])
@@ -74,9 +77,9 @@ class _Server(uvicorn.Server):
                 ws="websockets-sansio",
                 ws_max_size=allowance.body,
                 ws_per_message_deflate=False,  # or a small message could unfold to a large one
-                limit_concurrency=4_000,
+                limit_concurrency=_CONNECTIONS,
                 timeout_graceful_shutdown=3,
-                backlog=1_024,
+                backlog=_BACKLOG,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -105,6 +108,25 @@ async def _keep_time(arena: Arena) -> None:
         await asyncio.sleep(shortest if due is None else min(shortest, max(0.0, due - time.monotonic())))
 
 
+def _export(database: Path, results: Path, study: str) -> None:
+    try:
+        for directory in export(database, results, study):
+            _say(f"arena: matches are in {directory}")
+    except OSError as error:
+        _say(
+            f"{error.filename or results}: {error.strerror}; the matches are safe in {database}, "
+            "and fishpool arena export writes their records"
+        )
+
+
+def _allow_connections() -> None:
+    """Let this process have as many files open as connections are taken, if the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS + 100 if hard == resource.RLIM_INFINITY else min(_CONNECTIONS + 100, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _listener(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -114,6 +136,7 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(_BACKLOG)  # from now on whoever connects waits, at worst, until the arena is ready
     except OSError as error:
         listener.close()
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None

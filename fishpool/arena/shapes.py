@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fishpool.arena.matches import NAME, Code
+from fishpool.arena.matches import LANES, NAME, Code
+from fishpool.games.prisoners_dilemma import GAME_ID
 
 ACTION_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -61,8 +62,8 @@ class Registered(Shape):
 
 
 class Wish(Shape):
-    gameId: str
-    lane: str = Field(description="fast or standard")
+    gameId: str = Field(json_schema_extra={"enum": [GAME_ID]})  # described, but unknown ones have errors of their own
+    lane: str = Field(json_schema_extra={"enum": list(LANES)})
 
 
 class Standing(Shape):
