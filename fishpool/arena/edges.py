@@ -268,7 +268,7 @@ def application(
     async def game_socket(socket: WebSocket, match_id: str) -> None:
         async with _accepted(socket, arena, allowance, match_id) as agent:
             if agent is not None:
-                await socket.send_json({"type": "connected"})
+                await _send(socket, {"type": "connected"})
                 pushing = _push_turns(socket, arena, bell, agent, match_id)
                 await _first(pushing, _take_messages(socket, arena, meter, agent, match_id))
 
@@ -326,11 +326,11 @@ async def _announce(socket: WebSocket, arena: Arena, bell: Bell, agent: StoredAg
         while not bell.closing:
             match = arena.standing(agent).match
             if match and match != announced:
-                await socket.send_json({"type": "match_found", "matchId": match, "gameId": rules.GAME_ID})
+                await _send(socket, {"type": "match_found", "matchId": match, "gameId": rules.GAME_ID})
             announced = match or announced
             await rung.wait()
             rung.clear()
-    await socket.close(1012)
+    await _close(socket, 1012)
 
 
 async def _push_turns(socket: WebSocket, arena: Arena, bell: Bell, agent: StoredAgent, match: str) -> None:
@@ -340,17 +340,17 @@ async def _push_turns(socket: WebSocket, arena: Arena, bell: Bell, agent: Stored
         while not bell.closing:
             game = arena.game(agent, match)
             if not game.live:
-                await socket.send_json({"type": "game_over", "sequence": game.sequence, **_results(game)})
-                await socket.close(1000)
+                await _send(socket, {"type": "game_over", "sequence": game.sequence, **_results(game)})
+                await _close(socket, 1000)
                 return
             if game.awaits(player) and game.sequence > pushed:
                 pushed = game.sequence
                 state = _state(arena, game, player)
                 shown = {key: state[key] for key in ("sequence", "view", "turnTimeoutMs", "timeLeftMs")}
-                await socket.send_json({"type": "your_turn", "matchId": match, "gameId": rules.GAME_ID, **shown})
+                await _send(socket, {"type": "your_turn", "matchId": match, "gameId": rules.GAME_ID, **shown})
             await rung.wait()
             rung.clear()
-    await socket.close(1012)
+    await _close(socket, 1012)
 
 
 async def _take_messages(socket: WebSocket, arena: Arena, meter: Meter, agent: StoredAgent, match: str) -> None:
@@ -366,9 +366,23 @@ async def _take_messages(socket: WebSocket, arena: Arena, meter: Meter, agent: S
             sequence, turn = read_action(text, "payload")
             arena.act(agent, match, sequence, turn)
         except Refused as refused:
-            await socket.send_json({"type": "error", **_fault(refused)})
+            await _send(socket, {"type": "error", **_fault(refused)})
             if refused.code is Code.TOO_MANY_REQUESTS:
                 await asyncio.sleep(refused.retry_after or 0)  # nothing more is read meanwhile
+
+
+async def _send(socket: WebSocket, message: dict[str, Any]) -> None:
+    try:
+        await socket.send_json(message)
+    except RuntimeError:  # what uvicorn raises if the other end has closed just now
+        raise WebSocketDisconnect from None
+
+
+async def _close(socket: WebSocket, code: int) -> None:
+    try:
+        await socket.close(code)
+    except RuntimeError:
+        raise WebSocketDisconnect from None
 
 
 async def _ignore_messages(socket: WebSocket) -> None:

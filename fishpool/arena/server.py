@@ -86,6 +86,8 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,
             )
         )
+        # A handshake that is refused with an answer in HTTP, as ours are, is no error, but uvicorn takes it for one.
+        logging.getLogger("uvicorn.error").addFilter(lambda said: "completing handshake" not in said.getMessage())
         self._bell = bell
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -11,6 +11,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    negative_data_rejection,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -22,7 +23,9 @@ SEED = 20_260_101
 def arena(tmp_path_factory):
     with ArenaProcess(tmp_path_factory.mktemp("arena"), "--rounds=3", "--turn-timeout=standard=5") as process:
         yield process
-        assert "Traceback" not in process.errors.read_text()
+        log = process.errors.read_text()
+        assert "Traceback" not in log, log
+        assert "ERROR" not in log, log
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,13 @@ def fuzz(described, method, path, check, examples=25):
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_answers_conform_to_the_description(described, agents, method, path):
-    fuzz(described, method, path, lambda case: case.call_and_validate(headers=agents[0], timeout=10))
+    # Unknown query parameters are ignored, and the key that a case leaves out is added here: no fault of the arena's.
+    excluded = [] if method == "POST" else [negative_data_rejection]
+
+    def check(case):
+        case.call_and_validate(headers=agents[0], timeout=10, excluded_checks=excluded)
+
+    fuzz(described, method, path, check)
 
 
 @pytest.mark.parametrize(("method", "path"), [call for call in CALLS if "match_id" in call[1]])
