@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--matches", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--think", type=float, default=2.0)
+    parser.add_argument("--think", type=float, default=1.0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "fishpool.cli", "arena", "--port=0", f"--rounds={arguments.rounds}"]

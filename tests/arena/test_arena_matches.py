@@ -86,6 +86,20 @@ def test_agents_are_matched_first_come_first_served_in_each_lane_and_never_with_
     assert hall.arena.standing(e) == type(hall.arena.standing(e))()
 
 
+def test_who_waits_longest_is_matched_first(tmp_path):
+    hall = Hall(tmp_path, matches=1)
+    *playing, third, fourth, fifth = hall.agents(5)
+    match = hall.match(*playing)
+    hall.match(third, fourth, fifth)
+    assert hall.arena.standing(fifth).position == 3
+    hall.match(*playing)  # who plays does not queue besides
+    for agent in playing:
+        hall.arena.act(agent, match, 1, RESIGN)
+    assert hall.arena.standing(third).match == hall.arena.standing(fourth).match == "match-2"
+    assert hall.arena.standing(fifth).position == 1
+    assert hall.arena.standing(playing[0]) == type(hall.arena.standing(fifth))()
+
+
 def test_who_changes_lanes_leaves_the_first_one(hall):
     a, b, c = hall.agents(3)
     hall.arena.enqueue(a, "fast")
