@@ -1,6 +1,6 @@
 """The arena's finished matches as records: shards of JSONL like those that a play writes, from the database alone.
 
-Each lane is a condition, and a match's number is its seed (nothing is drawn in it). The same database gives the same
+They are a recorded study of the config. Each lane is a condition, and a match's number is its seed (nothing is drawn in it). The same database gives the same
 files; a block of matches that has grown is written anew, and a file that would not change is not touched.
 """
 
@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fishpool import records, shards
+from fishpool import shards
 from fishpool.arena.matches import LANES, agent_id, replay
 from fishpool.arena.store import Store, StoredAgent, StoredMatch
 from fishpool.games.prisoners_dilemma import Parameters
@@ -38,8 +38,8 @@ def export(database: Path, results: Path, study: str = "arena") -> list[Path]:
             directory = results / "jsonl" / study / shard.condition / shard.name
             frames = _frames(shard, matches, agents)
             if not _is_written(directory, frames):
-                progress = shards.Progress(f"{study}/{shard.condition}/{shard.name}", len(matches))
-                shards.write(directory, shard.tables, [frames], progress)
+                shards.mark_recorded(directory)
+                shards.write(directory, shard.tables, [frames])
             directories.append(directory)
         return directories
     finally:
@@ -103,7 +103,7 @@ def _is_written(directory: Path, frames: Mapping[str, pl.DataFrame]) -> bool:
         sums = shards.line_checksums(BytesIO(text.getvalue()))
         if not (_holds(file, text.getvalue()) and _holds(shards.line_checksums_of(file), sums)):
             return False
-    return (directory / shards.CHECKSUMS).is_file() and bool(frames) and records.GAME_TABLES[GAME] == tuple(frames)
+    return (directory / shards.CHECKSUMS).is_file() and (directory / shards.RECORDED).is_file()
 
 
 def _holds(file: Path, content: bytes) -> bool:
