@@ -1,7 +1,8 @@
 """The arena's finished matches as records: shards of JSONL like those that a play writes, from the database alone.
 
-They are a recorded study of the config. Each lane is a condition, and a match's number is its seed (nothing is drawn in it). The same database gives the same
-files; a block of matches that has grown is written anew, and a file that would not change is not touched.
+They are a recorded study of the config. Each lane is a condition, and a match's number is its seed (nothing is drawn in
+it). The same database gives the same files; a block of matches that has grown is written anew, and a file that would
+not change is not touched.
 """
 
 from __future__ import annotations
