@@ -1,4 +1,4 @@
-"""The command `fishpool`: check a config, play a game yourself, ask the database in SQL, publish replies, clean up.
+"""The command `fishpool`: check a config, play a game, ask the database in SQL, publish replies, clean up, an arena.
 
 It plays no study (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2 for
 whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,43 @@ def clean(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def arena(arguments: argparse.Namespace) -> int:
+    from fishpool.arena.matches import LANES
+    from fishpool.arena.store import StoreError
+
+    try:
+        from fishpool.arena import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "fishpool":
+            raise
+        return _fail(f"fishpool arena: {error.name} is not installed; install the extra: pip install 'fishpool[arena]'")
+    try:
+        server.serve(
+            arguments.database,
+            arguments.results,
+            arguments.study,
+            arguments.host,
+            arguments.port,
+            arguments.rounds,
+            {**LANES, **dict(arguments.turn_timeout)},
+        )
+    except StoreError as error:
+        return _fail(str(error))
+    return 0
+
+
+def arena_export(arguments: argparse.Namespace) -> int:
+    from fishpool.arena.results import export
+    from fishpool.arena.store import StoreError
+
+    try:
+        for directory in export(arguments.database, arguments.results, arguments.study):
+            print(directory)
+    except StoreError as error:
+        return _fail(str(error))
+    return 0
+
+
 def _config(arguments: argparse.Namespace) -> Config | None:
     """The config that the options name; None, after one sentence a fault, if there is something wrong with it."""
     from fishpool import study
@@ -253,7 +291,67 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--results", type=Path, metavar="DIR", help="the results folder, if not that of the config")
     command.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     command.set_defaults(command=clean)
+
+    _add_arena(commands.add_parser("arena", help="serve the prisoner's dilemma to agents over HTTP and WebSocket"))
     return parser
+
+
+def _add_arena(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--host", default="127.0.0.1", help="where to listen; the default admits this machine only")
+    command.add_argument("--port", type=_whole(0, 65_535), default=8765, help="0: any free one")
+    command.add_argument("--rounds", type=_whole(1, 10_000), default=20, help="of every match")
+    command.add_argument(
+        "--turn-timeout",
+        type=_turn_timeout,
+        action="append",
+        default=[],
+        metavar="LANE=SECONDS",
+        help="another clock for a lane; they are fast=30 and standard=120",
+    )
+    command.set_defaults(command=arena)
+    kept = {"database": Path("results/arena.sqlite"), "results": Path("results"), "study": "arena"}
+    command.set_defaults(**kept)
+    export = command.add_subparsers(metavar="[export]").add_parser(
+        "export", help="write the finished matches of a database as records, as the server does when it stops"
+    )
+    export.set_defaults(command=arena_export)
+    for parser in (command, export):  # no defaults here, or those of `export` would replace what came before it
+        parser.add_argument(
+            "--database", type=Path, default=argparse.SUPPRESS, metavar="FILE", help=f"SQLite; {kept['database']}"
+        )
+        parser.add_argument(
+            "--results", type=Path, default=argparse.SUPPRESS, metavar="DIR", help="the folder that records are below"
+        )
+        parser.add_argument(
+            "--study", type=_study_name, default=argparse.SUPPRESS, help="what the matches are recorded as; arena"
+        )
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text[:60]!r}")
+        return int(text)
+
+    return whole
+
+
+def _turn_timeout(text: str) -> tuple[str, float]:
+    lane, _, seconds = text.partition("=")
+    try:
+        if lane in ("fast", "standard") and 0 < float(seconds) <= 86_400:
+            return lane, float(seconds)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected fast=SECONDS or standard=SECONDS, up to 86400, found {text[:60]!r}")
+
+
+def _study_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+        raise argparse.ArgumentTypeError(
+            f"expected at most 64 letters, digits, _ and -, the first a letter or a digit, found {text[:60]!r}"
+        )
+    return text
 
 
 if __name__ == "__main__":
