@@ -33,10 +33,11 @@ lock: .venv/dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --output-file requirements.lock $(UPGRADE) pyproject.toml
 
-# Removes what a run makes and the environment; sources stay, and so do the replies of models, which were paid for.
+# Removes what a run makes and the environment. Sources stay, and so does what cannot be made again: the replies of models,
+# which were paid for, and the games of people and of the arena.
 clean:
 	rm -rf .snakemake .venv
-	test ! -d results || find results -type f ! -name 'journal.sqlite*' ! -name 'arena.sqlite*' -delete
+	test ! -d results || find results -type f ! -name 'journal.sqlite*' ! -name 'arena.sqlite*' ! -execdir test -e RECORDED \; -delete
 	test ! -d results || find results -type d -empty -delete
 
 # uv, itself from the lock and checked against its hash, installs the rest of the lock in seconds.
