@@ -21,7 +21,7 @@ import yaml
 from fishpool import records
 from fishpool.documents import locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
-from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS, RESIGN
+from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
 from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import resolve
 from fishpool.players.commons import LIARS
@@ -477,9 +477,6 @@ def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
                     f"is {_show(agent)}, a word whose meaning depends on who reads it; "
                     "name the agent by an id such as agent_1",
                 )
-        for path in review.items((*parameters, "labels")):
-            if str(review.sound(path)).casefold() == RESIGN:
-                review.add(path, f"is {RESIGN}, which models can answer in every round; expected another word")
     _check_players(review, (*study, "players"))
     _check_models(review, study, "players", places)
     for path in review.items((*study, "strategy_set")):
