@@ -47,7 +47,7 @@ class Reply:
 
     attempt: int  # counted from 1; those after the first ask for repair
     replicate: int
-    messages: tuple[Mapping[str, str], ...]  # role and content, in full
+    messages: tuple[tuple[str, str], ...]  # (role, content), in full
     text: str
     thinking: str
     reading: str  # a word of `referee.Verdict`
@@ -231,7 +231,7 @@ def _reply(row: Row) -> Reply:
     return Reply(
         attempt=row["attempt"],
         replicate=row["replicate"],
-        messages=tuple(json.loads(row["request"])["messages"]),
+        messages=tuple((message["role"], message["content"]) for message in json.loads(row["request"])["messages"]),
         text=row["reply"],
         thinking=row["thinking"] or "",
         reading=row["reading"],

@@ -60,7 +60,7 @@ def test_a_pool_is_replayed_round_by_round_with_its_stock_and_its_lies(monkeypat
     assert pledge.turns[0].lies == (replay.Claim("promise", 10, 30, True),)
     assert report.turns[0].lies == (replay.Claim("report", 10, 30, True),)
     assert catch.turns[2].lies == ()
-    assert pledge.turns[0].replies[0].messages[0]["content"].endswith(HOSTILE)
+    assert pledge.turns[0].replies[0].messages[0][1].endswith(HOSTILE)
     assert run.run["agents"] == {"agent_1": "model", "agent_2": "salami", "agent_3": "honest_sustainable"}
     assert run.run["outsiders"]["model"]["digest"] == "0" * 64
 
