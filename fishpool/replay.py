@@ -147,11 +147,20 @@ def load_runs(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) -> 
     found = {row["run_id"]: row for row in _rows(connection, "runs", run_ids)}
     for run_id in run_ids:
         if run_id not in found:
-            raise UnknownRun(_unknown(connection, run_id))
+            raise UnknownRun(unknown(connection, run_id))
     claims = _by(_rows(connection, "claims", run_ids), "run_id", "round", "agent")
     replies = _by(_rows(connection, "replies", run_ids), "run_id", "round", "phase", "agent")
     turns = _by(_rows(connection, "turns", run_ids), "run_id")
     return [_replay(_run(found[run_id]), turns.get((run_id,), []), claims, replies) for run_id in run_ids]
+
+
+def unknown(connection: duckdb.DuckDBPyConnection, run_id: str) -> str:
+    """The sentence about a run that is not there, with the name of the nearest that is."""
+    nearest = connection.execute(
+        "SELECT run_id FROM runs ORDER BY jaro_winkler_similarity(run_id, ?) DESC, run_id LIMIT 1", [run_id]
+    ).fetchone()
+    meant = f"did you mean {nearest[0]}?" if nearest else "the database holds no run at all"
+    return f"{run_id}: there is no such run; {meant}"
 
 
 Groups = Mapping[tuple[Any, ...], Sequence[Row]]
@@ -165,14 +174,6 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: str, run_ids: Sequence[s
     cursor = connection.execute(f"SELECT * FROM {table} WHERE run_id IN (SELECT unnest(?))", [list(run_ids)])
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-def _unknown(connection: duckdb.DuckDBPyConnection, run_id: str) -> str:
-    nearest = connection.execute(
-        "SELECT run_id FROM runs ORDER BY jaro_winkler_similarity(run_id, ?) DESC, run_id LIMIT 1", [run_id]
-    ).fetchone()
-    meant = f"did you mean {nearest[0]}?" if nearest else "the database holds no run at all"
-    return f"{run_id}: there is no such run; {meant}"
 
 
 def _by(rows: Iterable[Row], *keys: str) -> Groups:

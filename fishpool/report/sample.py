@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fishpool.replay import unknown
 from fishpool.report.tables import Tables
 
 MOST = 2_000  # runs in one page: beyond that no browser opens it
@@ -96,14 +97,14 @@ class Sampled:
     reasons: tuple[str, ...]
 
 
-class TooManyRuns(ValueError):
-    """One sentence: how many runs were asked for, and how many a page can hold."""
+class FaultyChoice(ValueError):
+    """One sentence: which runs were asked for that no page can show."""
 
 
 def choose(tables: Tables, runs: str | Sequence[str] = "sample") -> list[Sampled]:
     """The runs of the page: "sample", "all", or a sample and the runs named besides; each once.
 
-    Raises TooManyRuns for more than MOST of them.
+    Raises FaultyChoice for more than MOST of them, and for a run that was not played.
     """
     queries = [("runs", _FIRST), ("runs", _ENDINGS), ("runs", _COLLAPSES), ("claims", _LIES)]
     queries += [("pd_individual", _MATCHES), ("turns", _FAULTS)]
@@ -111,13 +112,17 @@ def choose(tables: Tables, runs: str | Sequence[str] = "sample") -> list[Sampled
     if runs == "all":
         (count,) = tables.rows("SELECT count(*) AS runs FROM runs")
         if count["runs"] > MOST:
-            raise TooManyRuns(
+            raise FaultyChoice(
                 f"report_runs is all, which is {count['runs']:,} runs; a page holds at most {MOST:,}, so name runs, "
                 "or restrict the run to fewer studies with only"
             )
         rows += tables.rows(_ALL)
     elif runs != "sample":
-        rows += tables.rows(_CHOSEN, runs=list(runs))
+        asked = tables.rows(_CHOSEN, runs=list(runs))
+        lacking = sorted(set(runs) - {row["run_id"] for row in asked})
+        if lacking:
+            raise FaultyChoice(f"report_runs: {unknown(tables.connection, lacking[0])}")
+        rows += asked
     chosen: dict[str, Sampled] = {}
     for row in rows:
         before = chosen.get(row["run_id"])
