@@ -55,14 +55,12 @@ def _matrix(caption: str, ranked: list[dict[str, Any]], cells: dict[tuple[str, s
         for place, row in enumerate(names)
     )
     numbers = frozenset(range(1, len(names) + 2))
-    return Table(caption, ("", *(str(place + 1) for place in range(len(names))), last), rows, 1, 0, numbers)
+    return Table(caption, ("strategy", *(str(place + 1) for place in range(len(names))), last), rows, 1, 0, numbers)
 
 
 def decisions(tables: Tables, ranked: list[dict[str, Any]], here: dict[str, str]) -> Table:
     """Who shares with whom; a split vote shows its shares."""
-    rows = tables.rows(
-        "SELECT * FROM dictator_decisions WHERE tournament = $tournament AND oracle = $oracle", **here
-    )
+    rows = tables.rows("SELECT * FROM dictator_decisions WHERE tournament = $tournament AND oracle = $oracle", **here)
     cells = {}
     for row in rows:
         decision, votes, replicates = row["decision"], row["share_votes"], row["replicates"]
@@ -90,8 +88,8 @@ def payoffs(tables: Tables, ranked: list[dict[str, Any]], here: dict[str, str]) 
         if row["payoff"] is not None
     }
     return _matrix(
-        f"Payoffs ({_where(here)}): the row’s payoff against the column in both roles together, in utilities; darker is "
-        "more",
+        f"Payoffs ({_where(here)}): the row’s payoff against the column in both roles together, in utilities; darker "
+        "is more",
         ranked, cells, "score",
     )  # fmt: skip
 
@@ -146,8 +144,8 @@ def basins(tables: Tables, ranked: list[dict[str, Any]], here: dict[str, str]) -
     """Equilibria with the share of starts that reach each, by beta and dynamics, own payoffs."""
     names, _ = _numbered(ranked)
     rows = tables.rows(
-        "SELECT * FROM dictator_equilibria WHERE tournament = $tournament AND oracle = $oracle AND model = 'own_payoff' "
-        "AND equilibrium IS NOT NULL ORDER BY beta, dynamics DESC, equilibrium",
+        "SELECT * FROM dictator_equilibria WHERE tournament = $tournament AND oracle = $oracle "
+        "AND model = 'own_payoff' AND equilibrium IS NOT NULL ORDER BY beta, dynamics DESC, equilibrium",
         **here,
     )
     grouped: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -194,12 +192,13 @@ def flips(tables: Tables, ranked: list[dict[str, Any]], here: dict[str, str]) ->
         )
         for row in rows
     }  # fmt: skip
-    names, places = _numbered(ranked)
+    _, places = _numbered(ranked)
     numbered = {
         pair: Cell(str(places[cell.text] + 1) if cell.text in places else cell.text, True, cell.shade)
         for pair, cell in cells.items()
     }
     return _matrix(
-        f"Winner if this one decision were turned over ({_where(here)}): number of the new winner, a dot where it stays",
+        f"Winner if this one decision were turned over ({_where(here)}): number of the new winner, a dot where it "
+        "stays",
         ranked, numbered, "score",
     )  # fmt: skip

@@ -41,6 +41,7 @@ class Figure:
     width: int
     height: int
     description: str
+    filters: bool  # whether a legend of it can be clicked
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def build(
 ) -> None:
     """Write the report.
 
-    `figures` is the folder of `rqNN.svg` and `rqNN.json`; `asked` holds, by question, the conditions by study that it is
-    asked of; `runs` is "sample", "all" or a list of run ids to replay besides the sample.
+    `figures` is the folder of `rqNN.svg` and `rqNN.json`; `asked` holds, by question, the conditions by study that it
+    is asked of; `runs` is "sample", "all" or a list of run ids to replay besides the sample.
     """
     import duckdb
 
@@ -79,33 +80,35 @@ def render(tables: Tables, figures: Path, asked: Mapping[str, Asked], runs: str 
     """The page as text."""
     sampled = choose(tables, runs)
     replays = load_runs(tables.connection, [one.run_id for one in sampled])
-    specifications = {key: json.loads((figures / f"{key}.json").read_text(encoding="utf-8")) for key in asked}
-    sections = {
-        key: _section(key, tables, here, figures, specifications[key], sampled) for key, here in asked.items()
+    specifications = {
+        key: charts.with_filters(json.loads((figures / f"{key}.json").read_text(encoding="utf-8"))) for key in asked
     }
+    sections = {key: _section(key, tables, here, figures, specifications[key], sampled) for key, here in asked.items()}
     scripts = {
         "vega": f"(function () {{{charts.bundle()}\n}})();",
         "page": _template_text("report.js"),
     }
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts.values())
-    return _environment().get_template("report.html").render(
-        policy=f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        style=_template_text("report.css"),
-        scripts=scripts,
-        version=__version__,
-        summary=quality.summary(tables),
-        quality=list(quality.sections(tables)),
-        games={
-            game: (title, [section for key, section in sections.items() if QUESTIONS[key].game == game])
-            for game, title in GAMES.items()
-            if any(QUESTIONS[key].game == game for key in sections)
-        },
-        specifications={
-            key: charts.script_safe(charts.with_filters(specification)) for key, specification in specifications.items()
-        },
-        sampled=list(enumerate(sampled)),
-        replays=list(zip(sampled, replays, strict=True)),
-        anchors=charts.script_safe({one.run_id: number for number, one in enumerate(sampled)}),
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            policy=f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
+            style=_template_text("report.css"),
+            scripts=scripts,
+            version=__version__,
+            summary=quality.summary(tables),
+            quality=list(quality.sections(tables)),
+            games={
+                game: (title, [section for key, section in sections.items() if QUESTIONS[key].game == game])
+                for game, title in GAMES.items()
+                if any(QUESTIONS[key].game == game for key in sections)
+            },
+            specifications={key: charts.script_safe(one) for key, one in specifications.items()},
+            sampled=list(enumerate(sampled)),
+            replays=list(zip(sampled, replays, strict=True)),
+            anchors=charts.script_safe({one.run_id: number for number, one in enumerate(sampled)}),
+        )
     )
 
 
@@ -126,9 +129,7 @@ def _section(
         figure=_figure(key, figures, specification),
         sql=sql,
         rows=table("The first rows" if len(rows) > ROWS_SHOWN else "The rows", rows, most=ROWS_SHOWN),
-        replays=[
-            (number, one) for number, one in enumerate(sampled) if one.condition in places.get(one.study, ())
-        ],
+        replays=[(number, one) for number, one in enumerate(sampled) if one.condition in places.get(one.study, ())],
     )
 
 
@@ -149,7 +150,7 @@ def _figure(key: str, figures: Path, specification: Mapping[str, Any]) -> Figure
     svg = (figures / f"{key}.svg").read_bytes()
     width, height = (round(float(found)) for found in re.findall(rb' (?:width|height)="([\d.]+)', svg[:1000])[:2])
     picture = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-    return Figure(key, picture, width, height, specification.get("description", ""))
+    return Figure(key, picture, width, height, specification.get("description", ""), "params" in specification)
 
 
 def _environment() -> Any:
@@ -162,13 +163,14 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": text, "stock_chart": pool.stock_chart, "json": _json}
+    environment.filters |= {"shown": text, "stock_chart": pool.stock_chart, "lines": _lines}
     environment.globals |= {"messages": messages, "points": points}
     return environment
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+def _lines(values: Mapping[str, Any]) -> str:
+    """One line a key."""
+    return "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
 
 
 def _template_text(name: str) -> str:

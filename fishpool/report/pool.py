@@ -14,7 +14,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 480, 120, 34, 18
 
 def stock_chart(replay: Replay) -> Markup:
     """An SVG element, or nothing for a run without a stock."""
-    fished = [(one.number, one.stock, one.remaining) for one in replay.rounds if one.stock is not None]
+    fished = [(one.number, one.stock, one.remaining or 0) for one in replay.rounds if one.stock is not None]
     if not fished:
         return Markup("")
     capacity = int(replay.run["parameters"].get("capacity") or max(stock for _, stock, _ in fished))
@@ -48,6 +48,6 @@ def stock_chart(replay: Replay) -> Markup:
         )
     told = "; ".join(f"round {number}: {stock} tons, {left} left" for number, stock, left in fished)
     label = f"Stock by round. {told}."
-    return Markup('<svg class="stock" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>').format(
-        label, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, Markup("").join(parts)
-    )
+    return Markup(
+        '<svg class="stock" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>'
+    ).format(label, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, Markup("").join(parts))

@@ -125,7 +125,9 @@ def summary(tables: Tables) -> list[str]:
         f"How the runs ended: {ended}."
     ]
     if turns["turns"]:
-        faults = {word: int(turns[word]) for word in ("repaired", "invalid", "timeout", "infrastructure") if turns[word]}
+        faults = {
+            word: int(turns[word]) for word in ("repaired", "invalid", "timeout", "infrastructure") if turns[word]
+        }
         if faults:
             others = listed(f"{count:,} {word}" for word, count in faults.items())
             said.append(
@@ -177,18 +179,21 @@ def sections(tables: Tables) -> Iterator[tuple[str, str, list[Table]]]:
             [table("Contaminated runs of the fish pool", contaminated, heads=2)] if contaminated else [],
         )
     yield from _outsiders(tables)
-    yield "Seeds", "Conditions of a study share their seeds.", [
-        table("Seeds by study and condition", tables.rows(_SEEDS), heads=2)
-    ]
-    yield "Versions", "What played the runs, as each run recorded it.", [
-        table("Versions", _versions(tables), _NAMES)
-    ]
+    yield (
+        "Seeds",
+        "Conditions of a study share their seeds.",
+        [table("Seeds by study and condition", tables.rows(_SEEDS), heads=2)],
+    )
+    yield "Versions", "What played the runs, as each run recorded it.", [table("Versions", _versions(tables), _NAMES)]
 
 
 def _versions(tables: Tables) -> list[dict[str, Any]]:
     rows = tables.rows(_VERSIONS)
     return [
-        {**row, "python_and_libraries": ", ".join(f"{k} {v}" for k, v in json.loads(row["python_and_libraries"]).items())}
+        {
+            **row,
+            "python_and_libraries": ", ".join(f"{k} {v}" for k, v in json.loads(row["python_and_libraries"]).items()),
+        }
         for row in rows
     ]
 

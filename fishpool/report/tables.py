@@ -19,12 +19,11 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell says; `shade` is a class of the style sheet or a colour's strength from 0 to 1, `mark` sets it off."""
+    """What a cell says; `shade` is a class of the style sheet, `strength` that of a cell's colour from 0 to 1."""
 
     text: str
     numeric: bool = False
     shade: str = ""
-    mark: bool = False
     strength: float | None = None
 
 
@@ -61,7 +60,10 @@ class Tables:
 
 
 def table(
-    caption: str, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str] | None = None, heads: int = 1,
+    caption: str,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str] | None = None,
+    heads: int = 1,
     most: int | None = None,
 ) -> Table:
     """A table of rows by column name; `names` says how columns are called, those left out by their own name."""
@@ -80,6 +82,21 @@ def table(
         len(rows) - len(shown),
         numbers,
     )
+
+
+def made(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], heads: int = 1) -> Table:
+    """A table of rows whose cells are texts already, or whole numbers; a column of numbers is aligned as such."""
+    cells = [[Cell(value if isinstance(value, str) else text(value)) for value in row] for row in rows]
+    numbers = frozenset(i for i in range(len(columns)) if cells and all(_is_number(row[i].text) for row in cells))
+    aligned = tuple(tuple(Cell(cell.text, i in numbers) for i, cell in enumerate(row)) for row in cells)
+    return Table(caption, tuple(columns), aligned, heads, 0, numbers)
+
+
+def _is_number(text: str) -> bool:
+    return text == NOTHING or all(part[:1].isdigit() or part[:1] in "−%" for part in text.split() if part not in _WORDS)
+
+
+_WORDS = ("to", "none:", "nothing", "varies", "a", "single", "run", "over", "under")  # of an interval, and of a share
 
 
 def text(value: Any, decimals: int = 2) -> str:
@@ -102,12 +119,14 @@ def text(value: Any, decimals: int = 2) -> str:
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     there = [value for value in values if value is not None]
-    return bool(there) and all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in there)
+    return bool(there) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in there
+    )
 
 
 def _decimals(values: Sequence[Any]) -> int:
     """As many decimals as a column needs, the same in each of its cells."""
-    there = [abs(value) for value in values if isinstance(value, float | Decimal)]
+    there = [abs(float(value)) for value in values if isinstance(value, float | Decimal)]
     if not there or all(value == round(value) for value in there):
         return 0 if there else 2
     most = max(there)
