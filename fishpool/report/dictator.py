@@ -55,7 +55,9 @@ def _matrix(caption: str, ranked: list[dict[str, Any]], cells: dict[tuple[str, s
         for place, row in enumerate(names)
     )
     numbers = frozenset(range(1, len(names) + 2))
-    return Table(caption, ("strategy", *(str(place + 1) for place in range(len(names))), last), rows, 1, 0, numbers)
+    return Table(
+        caption, ("strategy", *(str(place + 1) for place in range(len(names))), last), rows, 1, 0, numbers, square=True
+    )
 
 
 def decisions(tables: Tables, ranked: list[dict[str, Any]], here: dict[str, str]) -> Table:

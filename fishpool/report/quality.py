@@ -12,34 +12,37 @@ from typing import Any
 from fishpool.report.tables import Table, Tables, table
 from fishpool.report.words import counted, listed, percent
 
-_STUDIES = """
-WITH turns_of AS (
-  SELECT study, sum(turns) AS turns, sum(moved) AS moved, sum(repaired) AS repaired, sum(invalid) AS invalid,
-    sum(timeout) AS timeout, sum(resigned) AS resigned, sum(infrastructure) AS infrastructure
-  FROM validity
-  GROUP BY study
-)
+_RUNS = """
 SELECT
-  runs.study,
-  any_value(runs.game) AS game,
-  count(DISTINCT runs.condition) AS conditions,
-  count(DISTINCT runs.seed) AS seeds,
+  study,
+  any_value(game) AS game,
+  count(DISTINCT condition) AS conditions,
+  count(DISTINCT seed) AS seeds,
   count(*) AS runs,
   count(*) FILTER (ending = 'completed') AS completed,
   count(*) FILTER (ending = 'collapsed') AS collapsed,
-  count(*) FILTER (ending = 'resigned') AS resigned_runs,
+  count(*) FILTER (ending = 'resigned') AS resigned,
   count(*) FILTER (ending = 'forfeited') AS forfeited,
-  count(*) FILTER (ending = 'void') AS void,
-  any_value(turns) AS turns,
-  any_value(moved) AS moved,
-  any_value(repaired) AS repaired,
-  any_value(invalid) AS invalid,
-  any_value(timeout) AS timeout,
-  any_value(infrastructure) AS infrastructure
+  count(*) FILTER (ending = 'void') AS void
 FROM runs
-LEFT JOIN turns_of USING (study)
-GROUP BY runs.study
-ORDER BY game, runs.study
+GROUP BY study
+ORDER BY any_value(game), study
+"""
+
+_TURNS = """
+SELECT
+  study,
+  sum(turns)::BIGINT AS turns,
+  sum(moved)::BIGINT AS moved,
+  sum(repaired)::BIGINT AS repaired,
+  sum(invalid)::BIGINT AS invalid,
+  sum(timeout)::BIGINT AS timeout,
+  sum(resigned)::BIGINT AS resigned,
+  sum(infrastructure)::BIGINT AS infrastructure,
+  (sum(moved) + sum(repaired)) / sum(turns) AS validity_rate
+FROM validity
+GROUP BY study
+ORDER BY study
 """
 
 _VALIDITY = """
@@ -101,7 +104,6 @@ ORDER BY ALL
 _OUTSIDERS = "SELECT DISTINCT study, outsiders FROM runs WHERE outsiders IS NOT NULL ORDER BY study, outsiders"
 
 _NAMES = {
-    "resigned_runs": "resigned",
     "moved": "read as sent",
     "infrastructure": "server’s fault",
     "validity_rate": "readable share",
@@ -156,7 +158,10 @@ def sections(tables: Tables) -> Iterator[tuple[str, str, list[Table]]]:
     yield (
         "Studies",
         "A turn is one agent in one phase of one round.",
-        [table("Runs by how they ended, turns by what the referee made of them", tables.rows(_STUDIES), _NAMES)],
+        [
+            table("Runs by how they ended", tables.rows(_RUNS), _NAMES),
+            table("Turns by what the referee made of them", tables.rows(_TURNS), _NAMES),
+        ],
     )
     said = (
         f"In {len(flawed):,} of {counted(len(rows), 'combination')} of study, condition and player some turn was not "

@@ -101,7 +101,7 @@ def unasked(tables: Tables, asked: Asked) -> Iterator[Finding]:
         rows,
         heads=2 + len(_naming(asked)),
     )  # fmt: skip
-    yield "What a scripted player says is its rule; whether an instruction changes it is a question about other players."
+    yield "What a scripted player says is its rule: whether an instruction changes it is a question about others."
 
 
 def audits(tables: Tables, asked: Asked) -> Iterator[Finding]:
@@ -337,8 +337,8 @@ def rounds(tables: Tables, asked: Asked) -> Iterator[Finding]:
         if rows:
             yield (
                 f"{_place(asked, study, condition)}: from round 1 to round {max(row['round'] for row in rows)} "
-                f"cooperation falls beyond both intervals for {ways.count(-1)} of {counted(len(ways), 'player')}, rises "
-                f"for {ways.count(1)}, and for {ways.count(0)} no change can be claimed."
+                f"cooperation falls beyond both intervals for {ways.count(-1)} of {counted(len(ways), 'player')}, "
+                f"rises for {ways.count(1)}, and for {ways.count(0)} no change can be claimed."
             )
     yield made(
         "Cooperation in the first round and in the last",

@@ -37,6 +37,7 @@ class Table:
     heads: int = 1
     left_off: int = 0
     numbers: frozenset[int] = frozenset()  # columns of numbers
+    square: bool = False  # whether columns are the same things as rows
 
 
 class Tables:
