@@ -39,7 +39,7 @@ SELECT
   sum(timeout)::BIGINT AS timeout,
   sum(resigned)::BIGINT AS resigned,
   sum(infrastructure)::BIGINT AS infrastructure,
-  (sum(moved) + sum(repaired)) / sum(turns) AS validity_rate
+  (sum(moved) + sum(repaired) + sum(resigned)) / nullif(sum(turns) - sum(infrastructure), 0) AS validity_rate
 FROM validity
 GROUP BY study
 ORDER BY study
@@ -106,7 +106,7 @@ _OUTSIDERS = "SELECT DISTINCT study, outsiders FROM runs WHERE outsiders IS NOT 
 _NAMES = {
     "moved": "read as sent",
     "infrastructure": "server’s fault",
-    "validity_rate": "readable share",
+    "validity_rate": "valid share",
     "python_and_libraries": "Python and libraries",
     "median_latency_ms": "median latency (ms)",
 }
