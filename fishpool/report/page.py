@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fishpool import __version__
 from fishpool.files import replacing
@@ -163,7 +164,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": text, "stock_chart": pool.stock_chart, "lines": _lines}
+    environment.filters |= {"shown": text, "stock_chart": pool.stock_chart, "lines": _lines, "fragment": _fragment}
     environment.globals |= {"messages": messages, "points": points}
     return environment
 
@@ -171,6 +172,11 @@ def _environment() -> Any:
 def _lines(values: Mapping[str, Any]) -> str:
     """One line a key."""
     return "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+
+
+def _fragment(run_id: str) -> str:
+    """A run id as a page's address holds it."""
+    return quote(run_id, safe=":")
 
 
 def _template_text(name: str) -> str:

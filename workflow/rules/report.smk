@@ -33,7 +33,7 @@ rule report:
         questions=json.dumps(ASKED),
         runs=json.dumps(CONFIG.report_runs),
     message:
-        "write {output}"
+        "write the report"
     shell:
         "python {input.script:q} --database {input.database:q} --figures {params.figures:q}"
         " --questions {params.questions:q} --runs {params.runs:q} --output {output:q}"

@@ -32,8 +32,16 @@ const dialog = document.getElementById("replay");
 const body = document.getElementById("replay-body");
 const START = "#run=";
 
+function named(hash) {
+  try {
+    return hash.startsWith(START) ? decodeURIComponent(hash.slice(START.length)) : null;
+  } catch (error) {
+    return null; // not how a page's address is written
+  }
+}
+
 function follow() {
-  const run = location.hash.startsWith(START) ? decodeURIComponent(location.hash.slice(START.length)) : null;
+  const run = named(location.hash);
   if (run !== null && Object.hasOwn(anchors, run)) {
     body.replaceChildren(document.getElementById("replay-" + anchors[run]).content.cloneNode(true));
     if (!dialog.open) { dialog.showModal(); }
