@@ -29,12 +29,11 @@ rule report:
     conda:
         "../envs/fishpool.yaml"
     params:
-        figures=f"{RESULTS}/figures",
         questions=json.dumps(ASKED),
         runs=json.dumps(CONFIG.report_runs),
     message:
         "write the report"
     shell:
-        "python {input.script:q} --database {input.database:q} --figures {params.figures:q}"
+        'python {input.script:q} --database {input.database:q} --figures "$(dirname {output:q})/figures"'
         " --questions {params.questions:q} --runs {params.runs:q} --output {output:q}"
         " 2>&1 | tee {log:q}"
