@@ -84,7 +84,7 @@ ORDER BY runs DESC, ending, end_reason
 """
 
 _REPLIES = """
-SELECT player, model, backend, model_digest AS digest, count(*) AS replies,
+SELECT player, model, backend, left(model_digest, 12) AS digest, count(*) AS replies,
   count(DISTINCT prompt_sha256) AS different_prompts,
   count(*) FILTER (reading = 'moved') AS read_as_sent,
   count(*) FILTER (reading = 'repaired') AS read_among_words,
