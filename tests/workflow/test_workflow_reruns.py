@@ -170,7 +170,7 @@ def test_what_changes_no_content_makes_nothing(checkout, tmp_path):
     text = rules.read_text()
     rules.write_text(text.replace("5", "6"))
     rules.write_text(text)
-    for path in ("fishpool/study.py", "fishpool/cli.py", "fishpool/stale.py", "fishpool/ask.py"):
+    for path in ("fishpool/study.py", "fishpool/cli.py", "fishpool/stale.py", "fishpool/ask.py", "fishpool/screen.py"):
         checkout.append(path, "\n# a remark\n")
     checkout.configure(_reverse_keys)
     for folder in ("fishpool", "scripts", "workflow", "config", "results"):

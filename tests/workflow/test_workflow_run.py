@@ -130,6 +130,8 @@ def moody(seen: History) -> np.ndarray:
     plain = "FROM runs WHERE condition = 'plain'"
     void = fresh.ask(f"SELECT DISTINCT agents, rounds, end_reason {plain} AND ending = 'void'")
     assert len(void) == 1
+    note = r"^Note: \d+ of 48 games are void .+, such as tiny:noisy:\d:\w+:Moody \(.+no more of this.*\)\.$"
+    assert re.search(note, outcome.text, re.MULTILINE), outcome.text
     assert void[0][:2] == ('{"agent_1": "Defector", "agent_2": "Moody"}', 3)
     assert "RuntimeError" in void[0][2]
     assert "no more of this" in void[0][2]
