@@ -246,6 +246,7 @@ _UNKNOWN_COLUMN = re.compile(
     r' "(?P<column>.*)"[^"]*\n+Candidate bindings:(?P<near>.*)',
     re.DOTALL,
 )
+_UNKNOWN_JOINED = re.compile(r'Binder Error: Column "(.*)" does not exist on (?:left|right) side of join', re.DOTALL)
 _UNKNOWN_ALIAS = re.compile(r'Binder Error: Referenced table "(.*)" not found!\nCandidate tables:(.*)', re.DOTALL)
 
 
@@ -257,6 +258,10 @@ def _sentence(error: duckdb.Error, connection: duckdb.DuckDBPyConnection) -> str
     if unknown := _UNKNOWN_COLUMN.match(text):
         where = f" in {unknown['table']}" if unknown["table"] else ""
         return _one_line(f"there is no column {unknown['column']}{where}{_did_you_mean(unknown['near'])}")
+    if unknown := _UNKNOWN_JOINED.match(text):
+        columns = connection.execute("SELECT DISTINCT column_name FROM duckdb_columns() ORDER BY 1").fetchall()
+        near = " ".join(f'"{name}"' for name in get_close_matches(unknown[1], [name for (name,) in columns], n=1))
+        return _one_line(f"there is no column {unknown[1]} on both sides of the join{_did_you_mean(near)}")
     if unknown := _UNKNOWN_ALIAS.match(text):
         return _one_line(f"the query names no table {unknown[1]} after FROM{_did_you_mean(unknown[2])}")
     return _one_line(text)

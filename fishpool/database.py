@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+_KEYS = ("run_id", "study", "condition", "seed", "round", "agent", "player")  # mean the same in every table
 _WORKFLOW = Path(__file__).parents[1] / "workflow"
 
 
@@ -98,7 +99,9 @@ def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: str, comme
     if table in comments:
         connection.execute(f"COMMENT ON {kind} {_quoted(table)} IS {_literal(comments[table])}")
     there = connection.table(_quoted(table)).columns
-    for column, comment in records.comments(table).items():
+    keys = {**records.comments("turns"), **records.comments("runs")}
+    said = {name: keys[name] for name in _KEYS} | records.comments(table)
+    for column, comment in said.items():
         if column in there:
             connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
 

@@ -131,6 +131,10 @@ def test_csv_and_json_hold_every_row_and_value(capsys, database):
         ("SELECT scor FROM runs", "there is no column scor; did you mean score"),
         ("SELECT r.scor FROM runs r", "there is no column scor in r; did you mean score"),
         ("SELECT * EXCLUDE (scor) FROM runs", "there is no column scor; did you mean score"),
+        (
+            "SELECT * FROM runs JOIN runs r USING (runid)",
+            "no column runid on both sides of the join; did you mean run_id?",
+        ),
         ("SELECT rns.seed FROM runs", "the query names no table rns after FROM; did you mean runs?"),
         ('SELECT "x\n\x1b[31my" FROM runs', r"there is no column x \x1b[31my"),
         ("SELEC 1", "syntax error"),

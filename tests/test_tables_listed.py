@@ -57,6 +57,9 @@ def test_a_table_is_shown_with_its_columns_types_and_comments(built, capsys):
     described = {one["column"]: one for one in json.loads(out)}
     assert {name: one["comment"] for name, one in described.items()} == records.comments("replies")
     assert described["latency_ms"]["type"] == "DOUBLE"
+    _, out, _ = fishpool(capsys, "sql", "--tables", "commons_lies", "--json", *arguments)
+    keys = {one["column"]: one["comment"] for one in json.loads(out) if one["comment"]}
+    assert set(keys) == {"run_id", "study", "condition", "seed", "agent", "player"}
 
 
 def test_an_unknown_table_is_one_sentence_with_the_nearest(built, capsys):
