@@ -13,11 +13,12 @@ from fishpool.report.tables import Tables
 
 MOST = 2_000  # runs in one page: beyond that no browser opens it
 
-# The first run of each condition: the first seed, and of several games under it the first by name.
+# The first run of each condition: the first seed, and of several games under it the first by name, those before others
+# in which somebody is not scripted.
 _FIRST = """
 SELECT run_id, study, condition, 'first of its condition' AS reason
 FROM runs
-QUALIFY row_number() OVER (PARTITION BY study, condition ORDER BY seed, run_id) = 1
+QUALIFY row_number() OVER (PARTITION BY study, condition ORDER BY seed, outsiders IS NULL, run_id) = 1
 ORDER BY game, study, condition
 """
 

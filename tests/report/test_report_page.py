@@ -92,7 +92,8 @@ def test_the_same_database_gives_the_same_page(reported, tmp_path):
 
 @pytest.mark.parametrize("key", QUESTIONS)
 def test_the_query_of_a_question_gives_its_rows_to_people_too(key, reported):
-    with ask.ask(reported.database, QUESTIONS[key].query(reported.asked[key])) as answer:
+    query = QUESTIONS[key].query(reported.asked[key])
+    with ask.opened(reported.database) as connection, ask.ask(connection, query) as answer:
         assert len(list(answer.rows)) > 0
 
 
