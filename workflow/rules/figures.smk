@@ -49,7 +49,7 @@ def asks(study, question, game):
     return game != "commons" or question in STUDIES[study].questions
 
 
-FORMATS = ["svg", "png", "html"]
+FORMATS = CONFIG.figure_formats
 FIGURES = [
     f"{RESULTS}/figures/{question}.{ending}"
     for question, (_, game) in QUESTIONS.items()
@@ -89,5 +89,5 @@ for question, (tables, game) in QUESTIONS.items():
         message:
             f"draw {question}"
         shell:
-            'python {input.script:q} --question {params.question} --directory "$(dirname {output.svg:q})"'
+            "python {input.script:q} --figures {output:q} --question {params.question}"
             " {params.tables:q} 2>&1 | tee {log:q}"
