@@ -56,7 +56,9 @@ def _svg(chart: Any) -> bytes:
 def _png(chart: Any) -> bytes:
     buffer = BytesIO()
     # The renderer multiplies the scale by dots an inch over 72, its own unit.
-    chart.save(buffer, format="png", ppi=_DOTS_PER_PIXEL * _PIXELS_PER_INCH, scale_factor=_POINTS_PER_INCH / _PIXELS_PER_INCH)
+    chart.save(
+        buffer, format="png", ppi=_DOTS_PER_PIXEL * _PIXELS_PER_INCH, scale_factor=_POINTS_PER_INCH / _PIXELS_PER_INCH
+    )
     return _described(buffer.getvalue(), chart.description)
 
 

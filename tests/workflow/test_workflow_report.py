@@ -42,7 +42,9 @@ def assigned(page, name):
     return json.JSONDecoder().raw_decode(page, start)[0]
 
 
-@pytest.mark.parametrize("file", sorted((REPOSITORY / "fishpool" / "figures").glob("rq*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((REPOSITORY / "fishpool" / "figures").glob("rq*.py")), ids=lambda file: file.stem
+)
 def test_what_a_figure_says_of_itself_is_a_caption(file):
     caption = ast.get_docstring(ast.parse(file.read_text()))
     assert re.match(rf'RQ{int(file.stem[2:])}, "[^"]+\?": ', caption)
