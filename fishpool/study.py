@@ -655,8 +655,8 @@ def _liars_and_others(parameters: Mapping[str, Any]) -> tuple[int, frozenset[str
     return sum(name in LIARS for name in agents), frozenset(agents) - LIARS
 
 
-# What tells the conditions of a study apart in a figure: in words, and as a value. RQ1 has a panel for each condition, RQ4
-# shows all together.
+# What tells the conditions of a study apart in a figure: in words, and as a value. RQ1 has a panel for each condition,
+# RQ4 shows all together.
 _PLACES: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
     "rq02": (
         "permission, or in the set of players",

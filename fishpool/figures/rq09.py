@@ -34,7 +34,8 @@ def chart(pd_matchups: pl.DataFrame, pd_ranking: pl.DataFrame, pd_rounds: pl.Dat
     """The figure from the three tables, each over any number of studies and conditions."""
     if pd_matchups.is_empty():
         return style.no_data(QUESTION)
-    blocks, left_out, few = [], [], False
+    blocks: list[Any] = []
+    left_out, few = [], False
     for study in style.in_order(pd_matchups["study"]):
         here = pl.col("study") == study
         matchups, ranking, rounds = (table.filter(here) for table in (pd_matchups, pd_ranking, pd_rounds))
@@ -214,8 +215,14 @@ def _intervals(
 ) -> Any:
     """Points with their intervals; n/a where there is no estimate."""
     low, high = f"{prefix}_low", f"{prefix}_high"
-    named = {"title": title if edges.bottom else None, "labels": edges.bottom and field in domains}
-    axis = alt.Axis(grid=True, tickCount=4, domain=False, ticks=False, **named)
+    axis = alt.Axis(
+        title=title if edges.bottom else None,
+        labels=edges.bottom and field in domains,
+        grid=True,
+        tickCount=4,
+        domain=False,
+        ticks=False,
+    )
     scale = alt.Scale(domain=domains.get(field, [-1, 1]), zero=False, nice=False, padding=4)
     x = alt.X(field, type="quantitative", scale=scale, axis=axis)
     tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("matches", type="quantitative", format=",")]

@@ -53,9 +53,9 @@ def chart(pd_strategy_shares: pl.DataFrame, pd_ranking: pl.DataFrame) -> Any:
             "explains nothing and the shares mean nothing."
         )
     strategies = style.in_order(pd_strategy_shares["strategy"])
-    players = pd_strategy_shares["player"].n_unique()
+    count = pd_strategy_shares["player"].n_unique()
     description = (
-        f"{QUESTION} Estimated shares of the strategies {', '.join(strategies)} for {players} players under the "
+        f"{QUESTION} Estimated shares of the strategies {', '.join(strategies)} for {count} players under the "
         f"conditions {', '.join(conditions)}, with intervals."
     )
     return style.page(figure, QUESTION, notes, description)

@@ -15,7 +15,7 @@ NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing answers
 
 @pytest.mark.workflow
 def test_a_report_holds_the_figures_by_game_and_question(finished, tmp_path):
-    offline = replace(finished, environment={name: NOWHERE for name in ("http_proxy", "https_proxy", "all_proxy")})
+    offline = replace(finished, environment=dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE))
     outcome = offline.snakemake("--report", str(tmp_path / "report.zip"))
     assert outcome.code == 0, outcome.text
     with zipfile.ZipFile(tmp_path / "report.zip") as archive:
