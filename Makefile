@@ -1,11 +1,11 @@
 # `make` sets up .venv and reproduces everything; `make test` runs every test. Both need only Python 3.11+ and make.
 .DEFAULT_GOAL := all
-.PHONY: all test bench lint lock clean
+.PHONY: all test docs embedded bench lint lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
-CHECKED := fishpool scripts tests benchmarks examples
+CHECKED := fishpool scripts tests benchmarks docs examples
 
 all: .venv/core
 	$(BIN)/fishpool check
@@ -13,6 +13,14 @@ all: .venv/core
 
 test: .venv/dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# The manual, in results/docs/index.html; it needs no network to be read.
+docs: .venv/dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir results/docs/.cache docs results/docs
+
+# Asks the packaged model itself, in place of its published replies; results are in results/embedded.
+embedded: .venv/embedded
+	$(BIN)/snakemake --configfile config/embedded.yaml
 
 bench: .venv/dev
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit; done
@@ -29,9 +37,12 @@ lock: .venv/dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --output-file requirements.lock $(UPGRADE) pyproject.toml
 
-# Removes what a run makes and the environment; sources stay.
+# Removes what a run makes and the environment. Sources stay, and so does what cannot be made again: the replies of models,
+# which were paid for, and the games of people and of the arena.
 clean:
-	rm -rf results .snakemake .venv
+	rm -rf .snakemake .venv
+	test ! -d results || find results -type f ! -name 'journal.sqlite*' ! -name 'arena.sqlite*' ! -execdir test -e RECORDED \; -delete
+	test ! -d results || find results -type d -empty -delete
 
 # uv, itself from the lock and checked against its hash, installs the rest of the lock in seconds.
 $(BIN)/uv: requirements.lock
@@ -44,6 +55,10 @@ $(BIN)/uv: requirements.lock
 
 .venv/core: pyproject.toml requirements.lock $(BIN)/uv
 	$(UV) --editable .
+	touch $@
+
+.venv/embedded: .venv/core
+	$(UV) --editable '.[embedded]'
 	touch $@
 
 .venv/dev: .venv/core

@@ -1,8 +1,10 @@
-"""What keeping replies costs: the client with its journal against the bare backend, and the replay of 10,000 replies.
+"""What a study costs a model's server: studies and the client alone against the bare backend; 10,000 replies replayed.
 
-No model is timed: a backend in this process, and a server on the loopback through the real `openai` backend, answer
-after a fixed time. Both programs of a pair ask the same questions with the same number under way, in turn, on the wall
-clock, since waiting is what they do; the medians of the passes count. The replay is timed on its own, per reply.
+Answers come after a fixed time from a backend in this process and from a server on the loopback, through the real
+`openai` backend; and from the embedded model, if the extra is there. Both programs of a pair ask the same questions
+with the same number under way, in turn, on the wall clock, since waiting is what they do; the medians of the passes
+count. A study is a shard of the prisoner's dilemma from its first request to its last record, with its opening. The
+replay is timed on its own, per reply.
 
     python benchmarks/models.py [passes]
 """
@@ -23,10 +25,11 @@ from fishpool.models import publishing
 from fishpool.models.calls import Model, Reply, Request
 from fishpool.models.client import Client
 from fishpool.models.journal import Entry, Journal, Sort
-from fishpool.shards import Site
+from fishpool.shards import Player, Shard, Site
 
 QUESTIONS = 400
 LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 500 ms": (32, 0.5)}  # a small server; a large one, batching
+STUDIES = [("openai", (4, 0.05), 10), ("openai", (32, 0.5), 40), ("llamacpp", (1, 0.0), 2)]  # kind, load, seeds
 REPLAYED = 10_000
 PROMPT = [{"role": role, "content": "The rules of the game, and what happened. " * 12} for role in ("system", "user")]
 SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "string"}, "choice": {"enum": ["A", "B"]}}}
@@ -50,6 +53,19 @@ def main(passes: int) -> None:
                 "ratio": client / bare,
             }
             print(f"{kind:7} {load:20} bare {bare:8.1f}/s  client {client:8.1f}/s  ratio {client / bare:.3f}")
+    for kind, load, seeds in STUDIES:
+        try:
+            rates = {"bare": [], "study": []}
+            for _ in range(passes):
+                for name, rate in asyncio.run(study(kind, *load, seeds)).items():
+                    rates[name].append(rate)
+        except ModuleNotFoundError as error:
+            print(f"study, {kind}: not measured, {error.name} is not there")
+            continue
+        ratio = median(rates["study"]) / median(rates["bare"])
+        result["throughput"][f"study, {kind}, {load}"] = {"replies_per_second": rates, "ratio": ratio}
+        bare, played = median(rates["bare"]), median(rates["study"])
+        print(f"{kind:7} study, {load[0]} at once    bare {bare:8.1f}/s  study {played:7.1f}/s  ratio {ratio:.3f}")
     result["replay"] = replay(passes)
     for name, seconds in result["replay"]["seconds"].items():
         print(f"{REPLAYED:,} replies, {name}: {median(seconds):.2f} s")
@@ -107,17 +123,18 @@ async def timed(program, kind, concurrency, latency):
         return QUESTIONS / await program(settings)
 
 
-async def bare(settings):
-    """Seconds for the questions, with as many workers as may be under way."""
+async def bare(settings, requests=None):
+    """Seconds for the questions (or `requests`), with as many workers as may be under way."""
     from importlib import import_module
 
     backend = import_module(f"fishpool.models.backends.{settings['kind']}").make(settings, settings["endpoints"][0])
-    await backend.reply(request(0))
-    left = iter(range(1, QUESTIONS + 1))
+    questions = requests or [request(number) for number in range(QUESTIONS)]
+    await backend.reply(questions[0])
+    left = iter(questions)
 
     async def work():
-        for number in left:
-            await backend.reply(request(number))
+        for question in left:
+            await backend.reply(question)
 
     start = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(settings["concurrency"])))
@@ -143,6 +160,52 @@ async def through_client(settings):
         seconds = time.perf_counter() - start
         await client.close()
         return seconds
+
+
+async def study(kind, concurrency, latency, seeds):
+    """Replies a second of a shard of matches, and of the bare backend for the same requests."""
+    from fishpool.runners import prisoners_dilemma
+
+    async with await asyncio.start_server(lambda *streams: serve(latency, *streams), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        endpoint = "embedded" if kind == "llamacpp" else f"http://127.0.0.1:{port}/v1"
+        settings = {
+            "kind": kind,
+            "endpoints": [endpoint],
+            "concurrency": concurrency,
+            "request_timeout": 600,
+            "retries": 3,
+            "api_key": None,
+            "threads": 1,
+        }
+        name = "gemma3-270m" if kind == "llamacpp" else MODEL.name
+        model = {"server": "lab", "name": name, "max_tokens": 40, "context": 2048, "reasoning": kind != "llamacpp"}
+        shard = Shard(
+            study="bench",
+            condition="plain",
+            name="seeds-0",
+            game="prisoners_dilemma",
+            parameters={
+                "rounds": 3 if kind == "llamacpp" else 20,
+                "noise": 0.0,
+                "lane": "standard",
+                "agent_ids": ["agent_1", "agent_2"],
+                "prompts": "config/prompts",
+                "labels": ["A", "B"],
+                "label_order": "cooperate_first",
+            },
+            players=(Player("Tit", "scripted", {"strategy": "TitForTat"}), Player("m", "model", model)),
+            turn_timeout=600,
+            seeds=tuple(range(seeds)),
+        )
+        with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+            site = Site(servers={"lab": settings}, journal=f"{folder}/journal.sqlite")
+            start = time.perf_counter()
+            frames = await asyncio.to_thread(lambda: list(prisoners_dilemma.play(shard, site)))
+            played = time.perf_counter() - start
+        asked = [json.loads(text) for frame in frames for text in frame["replies"]["request"]]
+        requests = [Request(**{**values, "messages": tuple(values["messages"])}) for values in asked]
+        return {"bare": len(requests) / await bare(settings, requests), "study": len(requests) / played}
 
 
 async def serve(latency, reader, writer):

@@ -48,14 +48,22 @@ class Cost:
     tokens_in: int
     tokens_out: int
 
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.study} asks {self.server}/{self.model} up to {self.calls:,} times, repairs aside: "
+            f"about {self.tokens_in:,} tokens in, at most {self.tokens_out:,} out"
+        )
+
 
 def estimate(config: Config) -> tuple[Cost, ...]:
     """One entry a selected study and model that will be asked, in the order of the config; a replay asks nobody."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for study in config.studies:
         for condition in study.conditions:
-            tokens = _tokens_in(condition)
-            for player, calls in _calls(condition).items():
+            asked = _calls(condition)
+            tokens = _tokens_in(condition) if asked else 0
+            for player, calls in asked.items():
                 model = player_model(condition, player)
                 calls *= len(study.seeds)
                 total = found.setdefault((study.name, model.server, model.name), [0, 0, 0])

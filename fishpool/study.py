@@ -33,7 +33,12 @@ from fishpool.shards import CHECKSUMS, Player, Shard
 _REPOSITORY = Path(__file__).resolve().parents[1]
 DEFAULT_CONFIG = _REPOSITORY / "config" / "config.yaml"
 SCHEMA = _REPOSITORY / "workflow" / "schemas" / "config.schema.yaml"
-FIGURE_FORMATS = ("svg", "png", "html")  # those that every figure has
+FIGURE_FORMATS = (
+    "svg",
+    "png",
+    "html",
+    "json",
+)  # of every figure; the last, a Vega-Lite specification, is for the report
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # keys of mappings and indices of lists, from the top
 
@@ -77,7 +82,7 @@ class Condition:
 
     @property
     def model_calls_per_seed(self) -> int:
-        """Calls of language models if every run lasts to its end and every reply can be read."""
+        """Calls of language models if every run lasts to its end and every reply can be read, replayed ones too."""
         models = {player.name for player in self.players if player.kind == "model"}
         if self.game == "dictator":
             own = self.parameters["self_play"]
@@ -144,8 +149,8 @@ class Study:
 class Config:
     """A validated config: `configured` holds all its studies, `studies` those that `only` leaves.
 
-    `servers` has every key of each server; `journal` is the SQLite file of the models' replies;
-    `figure_formats` are the endings of the figures' files.
+    `servers` has every key of each server; `journal` is the SQLite file of the models' replies; `report_runs` is
+    "sample", "all" or a list of run ids; `figure_formats` are the endings of the figures' files.
     """
 
     results: str
@@ -155,6 +160,7 @@ class Config:
     journal: str = ""
     offline: bool = False
     figure_formats: tuple[str, ...] = FIGURE_FORMATS
+    report_runs: str | tuple[str, ...] = "sample"
 
 
 def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:
@@ -224,6 +230,7 @@ def _config(review: _Review) -> Config:
     )
     only = given.get("only", [study.name for study in studies])
     formats = given.get("figure_format", [])
+    report_runs = given.get("report_runs", _default("report_runs"))
     return Config(
         results=results,
         configured=studies,
@@ -232,6 +239,7 @@ def _config(review: _Review) -> Config:
         journal=given.get("journal") or f"{results}/journal.sqlite",
         offline=given.get("offline", _default("offline")),
         figure_formats=tuple(dict.fromkeys([*FIGURE_FORMATS, *([formats] if isinstance(formats, str) else formats)])),
+        report_runs=report_runs if isinstance(report_runs, str) else tuple(report_runs),
     )
 
 

@@ -1,6 +1,6 @@
 """Draw a research question's figure: draw.py --figures FILE.svg FILE.png .. --question Q TABLE=FILE..
 
-The files differ in their endings alone, which are svg, png, html (offline) and pdf.
+The files differ in their endings alone, which are svg, png, html (offline), json (Vega-Lite) and pdf.
 """
 
 import argparse

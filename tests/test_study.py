@@ -857,10 +857,10 @@ def test_the_figures_count_the_same_liars_as_the_check():
 @pytest.mark.parametrize(
     ("given", "formats"),
     [
-        ({}, ("svg", "png", "html")),
-        ({"figure_format": "pdf"}, ("svg", "png", "html", "pdf")),
-        ({"figure_format": ["png", "pdf"]}, ("svg", "png", "html", "pdf")),
-        ({"figure_format": "svg"}, ("svg", "png", "html")),
+        ({}, ("svg", "png", "html", "json")),
+        ({"figure_format": "pdf"}, ("svg", "png", "html", "json", "pdf")),
+        ({"figure_format": ["png", "pdf"]}, ("svg", "png", "html", "json", "pdf")),
+        ({"figure_format": "svg"}, ("svg", "png", "html", "json")),
     ],
 )
 def test_a_format_is_added_to_those_that_every_figure_has(given, formats):

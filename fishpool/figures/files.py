@@ -1,4 +1,4 @@
-"""A chart as files: SVG, PNG and PDF for print, HTML for the screen.
+"""A chart as files: SVG, PNG and PDF for print, HTML for the screen, its Vega-Lite specification for the report.
 
 It draws no figure and knows no question. Source: Altair's own writers, with vl-convert as the renderer; a file appears
 whole under its name or not at all. What a PNG carries besides its pixels follows the PNG specification (W3C, third
@@ -34,8 +34,8 @@ class _ScriptSafe(json.JSONEncoder):
         return super().encode(o).replace("<", "\\u003c")
 
 
-def save(chart: Any, stem: Path, formats: Iterable[str] = ("svg", "png", "html")) -> None:
-    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network.
+def save(chart: Any, stem: Path, formats: Iterable[str] = ("svg", "png", "html", "json")) -> None:
+    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network, and `<stem>.json`.
 
     `formats` are the endings to write; `pdf` is one more, in which the fonts are embedded.
     """
@@ -109,4 +109,8 @@ def _html(chart: Any) -> bytes:
     return buffer.getvalue().encode()
 
 
-_WRITERS: dict[str, Callable[[Any], bytes]] = {"svg": _svg, "png": _png, "html": _html, "pdf": _pdf}
+def _json(chart: Any) -> bytes:
+    return str(chart.to_json()).encode()
+
+
+_WRITERS: dict[str, Callable[[Any], bytes]] = {"svg": _svg, "png": _png, "html": _html, "json": _json, "pdf": _pdf}

@@ -126,10 +126,10 @@ def _play_batch(
     frames = [_frames_of_columns(shard, parameters, together, done, submitted)]
     if alone:
         played = asyncio.run(_referee_all(alone, strategies, parameters, shard.turn_timeout))
-        frames.append(_frames_of_matches(shard, parameters, alone, played))
+        frames.append(frames_of_matches(shard, parameters, alone, played))
     if met:
         results, tables = zip(*islice(matches, len(met)), strict=True)
-        frames.append(_frames_of_matches(shard, parameters, met, results, tables[0].versions()))
+        frames.append(frames_of_matches(shard, parameters, met, results, tables[0].versions()))
     if len(frames) == 1:
         return frames[0]
     canonical = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in batch]})
@@ -230,7 +230,7 @@ async def referee_match(
             )
             turns.append(dict(zip(match.agents, asked, strict=True)))
             flips = {agent: flip(seat, len(match.history)) for seat, agent in enumerate(match.agents)}
-            match = rules.settle(match, {agent: _as_move(turn) for agent, turn in turns[-1].items()}, flips)
+            match = rules.settle(match, {agent: as_move(turn) for agent, turn in turns[-1].items()}, flips)
             flipped.append(flips)
     finally:
         for player in players.values():
@@ -238,7 +238,8 @@ async def referee_match(
     return Played(match, turns, flipped)
 
 
-def _as_move(turn: Turn) -> Move:
+def as_move(turn: Turn) -> Move:
+    """What the game's rules need to know of a turn; a legal action is a choice or `rules.RESIGN`."""
     if turn.status not in (Status.MOVED, Status.REPAIRED):
         return Move(turn.status, fault=turn.fault)
     if turn.action == rules.RESIGN:
@@ -380,7 +381,7 @@ def _frames_of_columns(
     )
 
 
-def _frames_of_matches(
+def frames_of_matches(
     shard: Shard,
     parameters: Parameters,
     batch: Sequence[Pairing],
@@ -430,7 +431,7 @@ def _turn_rows(run_id: str, pairing: Pairing, game: Played) -> Iterator[dict[str
         scored = game.match.history[resolved] if resolved < len(game.match.history) else None
         for agent, player in zip(game.match.agents, pairing.players, strict=True):
             turn = turns[agent]
-            move = _as_move(turn)
+            move = as_move(turn)
             resign = json.dumps({"type": rules.RESIGN}) if move.status is Status.RESIGNED else None
             yield {
                 "run_id": run_id,

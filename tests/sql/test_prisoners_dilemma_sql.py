@@ -100,7 +100,7 @@ def broken_off(tmp_path_factory):
         asyncio.run(runner.referee_match({"ann": Says(*first), "bob": Says(*second)}, parameters, 5.0))
         for first, second in matches
     ]
-    return Tables(tmp_path_factory.mktemp("broken"), runner._frames_of_matches(shard, parameters, batch, played))
+    return Tables(tmp_path_factory.mktemp("broken"), runner.frames_of_matches(shard, parameters, batch, played))
 
 
 def sides(tables):

@@ -1,0 +1,242 @@
+"""What the arena must not forget: its agents, its queue, its matches, and every turn that was taken in them.
+
+One SQLite file in WAL mode. A match is stored as its turns alone, and whatever else is true of it follows from them by
+the rules. A method has committed when it returns, so that a killed server has lost nothing that it said it accepted
+(a power cut may cost the last moments: commits are not forced to the disk).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import platform
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fishpool import __version__
+from fishpool.games.prisoners_dilemma import RESIGN, Choice
+from fishpool.records import Ending, Status
+from fishpool.referee import Turn
+
+_FORMAT = 1  # SQLite's user_version
+_TABLES = """
+CREATE TABLE arena (
+  rounds INTEGER NOT NULL
+);
+CREATE TABLE agents (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  model TEXT,
+  key_sha256 BLOB NOT NULL,
+  created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE queue (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent INTEGER NOT NULL UNIQUE REFERENCES agents,
+  lane TEXT NOT NULL
+);
+CREATE TABLE matches (
+  number INTEGER PRIMARY KEY,
+  lane TEXT NOT NULL,
+  first INTEGER NOT NULL REFERENCES agents,
+  second INTEGER NOT NULL REFERENCES agents CHECK (second <> first),
+  ending TEXT,  -- empty while the match is live
+  fishpool_version TEXT NOT NULL,
+  versions TEXT NOT NULL,
+  created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE INDEX live_matches ON matches (number) WHERE ending IS NULL;
+CREATE TABLE turns (
+  match INTEGER NOT NULL REFERENCES matches,
+  round INTEGER NOT NULL,
+  seat INTEGER NOT NULL CHECK (seat IN (0, 1)),
+  status TEXT NOT NULL,
+  action TEXT,
+  fault TEXT NOT NULL,
+  taken TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  PRIMARY KEY (match, round, seat)
+) WITHOUT ROWID;
+"""
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class StoredAgent:
+    number: int
+    name: str
+    model: str | None
+    key_sha256: bytes
+
+
+@dataclass(frozen=True)
+class StoredMatch:
+    """A match as its turns, each with its seat (0 or 1), in the order of rounds; `agents` are two agents' numbers."""
+
+    number: int
+    lane: str
+    agents: tuple[int, int]
+    ending: Ending | None
+    fishpool_version: str
+    versions: str
+    turns: tuple[tuple[int, Turn], ...]
+
+
+class Store:
+    """The database of one arena. Only one server may have it open; whoever only reads may read beside it."""
+
+    def __init__(self, path: Path, rounds: int | None = None):
+        """Open the database to serve matches of `rounds` rounds, making it if there is none; None: open it to read.
+
+        Raises StoreError if it is no arena's, another server's, or one of matches of other lengths.
+        """
+        self._path = path
+        self._lock = None
+        if rounds is None and not path.is_file():
+            raise StoreError(f"{path}: there is no such file; expected the database of an arena")
+        if rounds is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = path.with_name(path.name + ".lock").open("w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                raise StoreError(
+                    f"{path}: another arena serves this database; stop it, or give another --database"
+                ) from None
+        self._db = sqlite3.connect(path, isolation_level=None)
+        try:
+            self.rounds = self._prepare(rounds)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise StoreError(f"{path}: cannot be used as the database of an arena ({error})") from None
+        except StoreError:
+            self.close()
+            raise
+
+    def _prepare(self, rounds: int | None) -> int:
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        empty = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+        if not (found == _FORMAT or (found == 0 and empty and rounds is not None)):
+            raise StoreError(f"{self._path}: is no database of an arena of this version; give another --database")
+        if rounds is None:
+            return int(self._db.execute("SELECT rounds FROM arena").fetchone()[0])
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")  # FULL would take some ms an action, on one thread
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if found == 0:
+            self._db.executescript(
+                f"BEGIN; {_TABLES} INSERT INTO arena VALUES ({int(rounds)}); PRAGMA user_version = {_FORMAT}; COMMIT;"
+            )
+        stored = int(self._db.execute("SELECT rounds FROM arena").fetchone()[0])
+        if stored != rounds:
+            raise StoreError(
+                f"{self._path}: holds matches of {stored} rounds, not {rounds}; "
+                f"start with --rounds {stored}, or give another --database"
+            )
+        return stored
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock:
+            self._lock.close()
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def agents(self) -> list[StoredAgent]:
+        query = "SELECT number, name, model, key_sha256 FROM agents ORDER BY number"
+        return [StoredAgent(*row) for row in self._db.execute(query)]
+
+    def queue(self) -> list[tuple[int, str]]:
+        """(agent's number, lane) in the order in which they queued."""
+        return self._db.execute("SELECT agent, lane FROM queue ORDER BY place").fetchall()
+
+    def live(self) -> list[StoredMatch]:
+        return list(self._matches("ending IS NULL"))
+
+    def finished(self) -> Iterator[StoredMatch]:
+        """All matches that are over, in the order in which they were made."""
+        return self._matches("ending IS NOT NULL")
+
+    def match(self, number: int) -> StoredMatch | None:
+        return next(self._matches("number = ?", number), None)
+
+    def _matches(self, where: str, *values: int) -> Iterator[StoredMatch]:
+        columns = "number, lane, first, second, ending, fishpool_version, versions"
+        rows = self._db.execute(f"SELECT {columns} FROM matches WHERE {where} ORDER BY number", values).fetchall()
+        for number, lane, first, second, ending, version, versions in rows:
+            turns = self._db.execute(
+                "SELECT seat, status, action, fault FROM turns WHERE match = ? ORDER BY round, seat", (number,)
+            )
+            yield StoredMatch(
+                number,
+                lane,
+                (first, second),
+                Ending(ending) if ending else None,
+                version,
+                versions,
+                tuple((seat, _turn(status, action, fault)) for seat, status, action, fault in turns),
+            )
+
+    # ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add_agent(self, name: str, model: str | None, key_sha256: bytes) -> StoredAgent:
+        """Raises ValueError if there is an agent of this name."""
+        try:
+            added = self._db.execute(
+                "INSERT INTO agents (name, model, key_sha256) VALUES (?, ?, ?)", (name, model, key_sha256)
+            )
+        except sqlite3.IntegrityError:
+            raise ValueError("the name is taken") from None
+        return StoredAgent(added.lastrowid or 0, name, model, key_sha256)
+
+    def enqueue(self, agent: int, lane: str) -> None:
+        self._db.execute("INSERT INTO queue (agent, lane) VALUES (?, ?)", (agent, lane))
+
+    def dequeue(self, agent: int) -> None:
+        self._db.execute("DELETE FROM queue WHERE agent = ?", (agent,))
+
+    def add_match(self, lane: str, first: int, second: int) -> int:
+        """A new match of two agents, who leave the queue; its number."""
+        versions = json.dumps({"python": platform.python_version()})
+        with self._transaction():
+            self._db.execute("DELETE FROM queue WHERE agent IN (?, ?)", (first, second))
+            added = self._db.execute(
+                "INSERT INTO matches (lane, first, second, fishpool_version, versions) VALUES (?, ?, ?, ?, ?)",
+                (lane, first, second, __version__, versions),
+            )
+        return added.lastrowid or 0
+
+    def add_turns(self, match: int, round_number: int, turns: Mapping[int, Turn], ending: Ending | None) -> None:
+        """Turns of one round by seat; with the ending, if the match ends by them."""
+        rows: Iterable[tuple[Any, ...]] = (
+            (match, round_number, seat, turn.status, turn.action, turn.fault) for seat, turn in turns.items()
+        )
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO turns (match, round, seat, status, action, fault) VALUES (?, ?, ?, ?, ?, ?)", rows
+            )
+            if ending:
+                self._db.execute("UPDATE matches SET ending = ? WHERE number = ?", (ending, match))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+
+def _turn(status: str, action: str | None, fault: str) -> Turn:
+    legal = None if action is None else RESIGN if action == RESIGN else Choice(action)
+    return Turn(Status(status), legal, fault)
