@@ -230,7 +230,7 @@ def scales(spec, field):
     if not isinstance(spec, dict):
         return []
     own = spec.get("encoding", {}).get("y", {})
-    return [own["scale"]] * (own.get("field") == field) + scales(list(spec.values()), field)
+    return [own.get("scale")] * (own.get("field") == field) + scales(list(spec.values()), field)
 
 
 def test_rq13_draws_the_sweep_of_lambda(nine):
