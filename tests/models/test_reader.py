@@ -217,7 +217,7 @@ def test_resigning_is_an_answer():
 
 
 @pytest.mark.parametrize("text", ["", '{"decision": "SHARE"}', "I'm sorry, I can't help with that."])
-@pytest.mark.parametrize("finish_reason", [*CUT_SHORT, *REFUSED, "LENGTH"])
+@pytest.mark.parametrize("finish_reason", [*sorted(CUT_SHORT), *sorted(REFUSED), "LENGTH"])
 def test_the_servers_word_counts_before_the_text(text, finish_reason):
     verdict = REFUSAL if finish_reason in REFUSED else TRUNCATED
     assert read(text, thinking="hm", finish_reason=finish_reason).verdict is verdict
