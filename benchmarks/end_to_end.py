@@ -10,6 +10,7 @@ each step of ours are in the JSON.
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,7 @@ from play import NAMESAKES, NOISE, ROUNDS
 from fishpool import shards
 from fishpool.database import query_in_turn
 from fishpool.players.scripted import STRATEGIES
+from fishpool.records import GAME_TABLES
 from fishpool.runners import prisoners_dilemma
 from fishpool.shards import Player, Shard
 from fishpool.tabulate import tabulate
@@ -57,7 +59,6 @@ def main(passes: int, repetitions: int) -> None:
 
 
 def by_fishpool(folder: Path, repetitions: int, steps: dict[str, list[float]]) -> None:
-    shard = a_shard(repetitions)
     last = time.process_time()
 
     def done(step: str) -> None:
@@ -66,11 +67,11 @@ def by_fishpool(folder: Path, repetitions: int, steps: dict[str, list[float]]) -
         steps.setdefault(step, []).append(now - last)
         last = now
 
-    shards.write(folder, shard.tables, prisoners_dilemma.play(shard))
+    write_shard(folder, range(repetitions))
     done("play and write")
-    tables = {table: [folder / f"{table}.parquet"] for table in shard.tables}
+    tables = {table: [folder / f"{table}.parquet"] for table in GAME_TABLES["prisoners_dilemma"]}
     for table, [file] in tables.items():
-        tabulate(shard.game, table, [folder], file)
+        tabulate("prisoners_dilemma", table, [folder], file)
     done("tabulate")
     for metric in METRICS:
         file = folder / f"{metric}.parquet"
@@ -79,7 +80,7 @@ def by_fishpool(folder: Path, repetitions: int, steps: dict[str, list[float]]) -
         done(metric)
 
 
-def a_shard(seeds: int) -> Shard:
+def a_shard(seeds: Sequence[int]) -> Shard:
     return Shard(
         study="bench",
         condition="noisy",
@@ -88,8 +89,14 @@ def a_shard(seeds: int) -> Shard:
         parameters={"rounds": ROUNDS, "noise": NOISE, "lane": "standard", "agent_ids": ["agent_1", "agent_2"]},
         players=tuple(Player(name, "scripted", {"strategy": name}) for name in STRATEGIES),
         turn_timeout=5.0,
-        seeds=tuple(range(seeds)),
+        seeds=tuple(seeds),
     )
+
+
+def write_shard(folder: Path, seeds: Sequence[int]) -> Path:
+    shard = a_shard(seeds)
+    shards.write(folder, shard.tables, prisoners_dilemma.play(shard))
+    return folder
 
 
 def by_axelrod(folder: Path, repetitions: int) -> None:

@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -60,13 +61,24 @@ def compare(rates, what, unit, alternative, aim, floor=None, ours="ours"):
     return Comparison(what, unit, alternative, median(rates[ours]), median(rates[alternative]), aim, floor)
 
 
-def peak_and_seconds(command):
-    """Peak resident memory (MiB) and processor seconds of a program of its own, start and imports included."""
-    child = os.posix_spawn(command[0], command, {**os.environ, "PYTHONPATH": str(Path.cwd())})
-    _, status, usage = os.wait4(child, 0)
+# A program's peak counts from that of the process which started it, so a small one stands between.
+_START = """
+import json, os, sys
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+json.dump([status, usage.ru_maxrss, usage.ru_utime + usage.ru_stime], sys.stdout)
+"""
+
+
+def peak_and_seconds(program, *arguments):
+    """Peak resident memory (MiB) and processor seconds of a Python program of its own, start and imports included."""
+    command = [sys.executable, "-c", _START, sys.executable, program, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    status, peak, seconds = json.loads(done.stdout)
     if status:
-        sys.exit(f"{' '.join(command[:3])} ... ended with status {status}")
-    return usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10), usage.ru_utime + usage.ru_stime
+        sys.exit(f"{program} ended with status {status}")
+    return peak / (2**20 if sys.platform == "darwin" else 2**10), seconds
 
 
 def report(name, comparisons, details, libraries=()):

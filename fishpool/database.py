@@ -6,6 +6,8 @@ text spliced into a query by a config or a record.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +19,20 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+_MEMORY = "1GB"
+
 
 def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`."""
+    """A database in memory in which each table is a view over its Parquet files; knows `bootstrap_interval`.
+
+    What a query needs beyond `_MEMORY` waits on the disk, so that the memory of a job does not grow with its games.
+    """
     import duckdb
 
     from fishpool.analysis.inference import register
 
-    connection = duckdb.connect(config={"threads": threads})
+    waiting = Path(tempfile.gettempdir(), f"fishpool-{os.getpid()}")  # made if needed, and removed, by DuckDB
+    connection = duckdb.connect(config={"threads": threads, "memory_limit": _MEMORY, "temp_directory": str(waiting)})
     register(connection)
     for table, files in tables.items():
         connection.read_parquet([str(file) for file in files], union_by_name=True).create_view(table)
