@@ -5,6 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
+BENCHMARKS := $(filter-out %/measure.py %/figure.py, $(wildcard benchmarks/*.py))
 CHECKED := fishpool scripts tests benchmarks examples
 
 all: .venv/core
@@ -19,7 +20,8 @@ embedded: .venv/embedded
 	$(BIN)/snakemake --configfile config/embedded.yaml
 
 bench: .venv/dev
-	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit; done
+	for benchmark in $(BENCHMARKS); do $(BIN)/python $$benchmark || exit; done
+	$(BIN)/python benchmarks/figure.py
 
 lint: .venv/dev
 	$(BIN)/ruff check $(CHECKED)
