@@ -1,12 +1,16 @@
 # `make` sets up .venv and reproduces everything; `make test` runs every test. Both need only Python 3.11+ and make.
 .DEFAULT_GOAL := all
-.PHONY: all test embedded bench lint lock clean
+.PHONY: all test docs embedded bench lint lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
+<<<<<<< HEAD
 BENCHMARKS := $(filter-out %/measure.py %/figure.py, $(wildcard benchmarks/*.py))
 CHECKED := fishpool scripts tests benchmarks examples
+=======
+CHECKED := fishpool scripts tests benchmarks docs examples
+>>>>>>> main
 
 all: .venv/core
 	$(BIN)/fishpool check
@@ -14,6 +18,10 @@ all: .venv/core
 
 test: .venv/dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# The manual, in results/docs/index.html; it needs no network to be read.
+docs: .venv/dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir results/docs/.cache docs results/docs
 
 # Asks the packaged model itself, in place of its published replies; results are in results/embedded.
 embedded: .venv/embedded

@@ -69,7 +69,7 @@ def by_duckdb(folders: list[Path], output: Path) -> None:
     with duckdb.connect(config={"threads": 1}) as connection:
         files = [str(shard / "turns.jsonl") for shard in folders]
         rows = connection.read_json(files, columns=columns, format="newline_delimited")
-        rows.write_parquet(str(output), compression="zstd", row_group_size=250_000)
+        rows.write_parquet(str(output), compression="zstd", row_group_size=100_000)
 
 
 def metric_seconds(folder: Path) -> dict[str, float]:

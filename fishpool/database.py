@@ -6,10 +6,9 @@ text spliced into a query by a config or a record.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fishpool import records
@@ -19,20 +18,21 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-_MEMORY = "1GB"
+_MEMORY = "1GB"  # of a query; what it needs beyond that waits on the disk, so that a job's memory has a bound
+_KEYS = ("run_id", "study", "condition", "seed", "round", "agent", "player")  # mean the same in every table
+_WORKFLOW = Path(__file__).parents[1] / "workflow"
 
 
-def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """A database in memory in which each table is a view over its Parquet files; knows `bootstrap_interval`.
+def connect(tables: Mapping[str, Sequence[Path]], overflow: str, threads: int = 1) -> duckdb.DuckDBPyConnection:
+    """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`.
 
-    What a query needs beyond `_MEMORY` waits on the disk, so that the memory of a job does not grow with its games.
+    `overflow` is a folder for what a query cannot hold in memory.
     """
     import duckdb
 
     from fishpool.analysis.inference import register
 
-    waiting = Path(tempfile.gettempdir(), f"fishpool-{os.getpid()}")  # made if needed, and removed, by DuckDB
-    connection = duckdb.connect(config={"threads": threads, "memory_limit": _MEMORY, "temp_directory": str(waiting)})
+    connection = duckdb.connect(config={"threads": threads, "memory_limit": _MEMORY, "temp_directory": overflow})
     register(connection)
     for table, files in tables.items():
         connection.read_parquet([str(file) for file in files], union_by_name=True).create_view(table)
@@ -41,7 +41,7 @@ def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.Du
 
 def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Path]], threads: int = 1) -> None:
     """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
-    with connect(tables, threads) as connection:
+    with TemporaryDirectory(prefix="fishpool-") as overflow, connect(tables, overflow, threads) as connection:
         for file, output in metrics.items():
             connection.sql(file.read_text(encoding="utf-8")).create(file.stem)
             with replacing(output) as part:
@@ -62,11 +62,53 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
     with replacing(output) as part, duckdb.connect(str(part), config={"threads": threads}) as connection:
         for table, files in tables.items():
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
-            if table in comments:
-                connection.execute(f"COMMENT ON TABLE {_quoted(table)} IS {_literal(comments[table])}")
-            for column, comment in records.comments(table).items():
-                if column in connection.table(table).columns:
-                    connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
+            _comment(connection, "TABLE", table, comments)
+
+
+def tables_in(parquet: Path) -> dict[str, list[Path]]:
+    """The finished Parquet files by table: TABLE/STUDY/CONDITION.parquet, TABLE/STUDY.parquet or TABLE.parquet."""
+    tables: dict[str, list[Path]] = {}
+    for file in sorted(parquet.rglob("*.parquet")):
+        tables.setdefault(file.relative_to(parquet).parts[0].removesuffix(".parquet"), []).append(file)
+    return tables
+
+
+def views(tables: Mapping[str, Sequence[Path]], folder: Path) -> duckdb.DuckDBPyConnection:
+    """An in-memory database in which each table is a view, with its comments, over files that are there so far.
+
+    All files are below `folder`; the settings that lock it to that folder are the caller's, once it has the views.
+    """
+    import duckdb
+
+    comments = table_comments()
+    connection = duckdb.connect()
+    connection.execute(f"SET allowed_directories = [{_literal(str(folder.resolve()))}]")
+    for table, files in tables.items():
+        connection.read_parquet([str(file.resolve()) for file in files], union_by_name=True).create_view(table)
+        _comment(connection, "VIEW", table, comments)
+    return connection
+
+
+def table_comments() -> dict[str, str]:
+    """What is said about each table where it is defined; nothing where fishpool is installed without its workflow."""
+    import yaml
+
+    said: dict[str, str] = {}
+    if (_WORKFLOW / "schemas" / "tables.yaml").is_file():
+        said |= yaml.safe_load((_WORKFLOW / "schemas" / "tables.yaml").read_text(encoding="utf-8"))
+    return said | {file.stem: header(file.read_text(encoding="utf-8")) for file in _WORKFLOW.glob("sql/**/*.sql")}
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: str, comments: Mapping[str, str]) -> None:
+    """Set the comments of a table or view, and those of its columns."""
+    if table in comments:
+        connection.execute(f"COMMENT ON {kind} {_quoted(table)} IS {_literal(comments[table])}")
+    there = connection.table(_quoted(table)).columns
+    keys = {**records.comments("turns"), **records.comments("runs")}
+    said = {name: keys[name] for name in _KEYS} | records.comments(table)
+    for column, comment in said.items():
+        if column in there:
+            connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
 
 
 def header(sql: str) -> str:

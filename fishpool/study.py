@@ -143,7 +143,8 @@ class Study:
 class Config:
     """A validated config: `configured` holds all its studies, `studies` those that `only` leaves.
 
-    `servers` has every key of each server; `journal` is the SQLite file of the models' replies.
+    `servers` has every key of each server; `journal` is the SQLite file of the models' replies; `report_runs` is
+    "sample", "all" or a list of run ids.
     """
 
     results: str
@@ -152,6 +153,7 @@ class Config:
     servers: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     journal: str = ""
     offline: bool = False
+    report_runs: str | tuple[str, ...] = "sample"
 
 
 def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:
@@ -220,6 +222,7 @@ def _config(review: _Review) -> Config:
         for name, study in given["studies"].items()
     )
     only = given.get("only", [study.name for study in studies])
+    report_runs = given.get("report_runs", _default("report_runs"))
     return Config(
         results=results,
         configured=studies,
@@ -227,6 +230,7 @@ def _config(review: _Review) -> Config:
         servers={name: _server(server) for name, server in _servers(given).items()},
         journal=given.get("journal") or f"{results}/journal.sqlite",
         offline=given.get("offline", _default("offline")),
+        report_runs=report_runs if isinstance(report_runs, str) else tuple(report_runs),
     )
 
 

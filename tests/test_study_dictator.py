@@ -43,9 +43,9 @@ ALL = "ada,ada,SHARE\nada,bob,TAKE\nbob,ada,TAKE\nbob,bob,TAKE\n"
 def test_the_default_study_is_the_published_tournament():
     (one,) = (each for each in study.load_files([]).studies if each.game == "dictator")
     assert one.name == "tournament9"
-    assert [condition.name for condition in one.conditions] == ["published", "formal", "formal_least"]
+    assert [condition.name for condition in one.conditions] == ["published", "formal", "formal_least", "gemma3-270m"]
     assert one.analysis["betas"] == [1, 5, 20]
-    assert sum(len(one.shards(condition)) for condition in one.conditions) == 3
+    assert sum(len(one.shards(condition)) for condition in one.conditions) == 4
 
 
 def test_an_oracle_is_a_condition_that_reads_the_documents_and_its_decisions(pool):

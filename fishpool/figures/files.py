@@ -1,4 +1,4 @@
-"""A chart as files: SVG and PNG for print, HTML for the screen.
+"""A chart as files: SVG and PNG for print, HTML for the screen, and its Vega-Lite specification for the report.
 
 It draws no figure and knows no question. Source: Altair's own writers, with vl-convert as the renderer; a file appears
 whole under its name or not at all.
@@ -28,9 +28,9 @@ class _ScriptSafe(json.JSONEncoder):
 
 
 def save(chart: Any, stem: Path) -> None:
-    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network."""
+    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch), `<stem>.html`, which needs no network, and `<stem>.json`."""
     with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
-        contents = {"svg": _svg(chart), "png": _png(chart), "html": _html(chart)}
+        contents = {"svg": _svg(chart), "png": _png(chart), "html": _html(chart), "json": chart.to_json().encode()}
     for ending, content in contents.items():
         with replacing(stem.with_name(f"{stem.name}.{ending}")) as part:
             part.write_bytes(content)

@@ -30,10 +30,12 @@ def test_the_same_data_give_the_same_files_in_another_process_and_they_are_whole
     for stem, seed in {"one": "1", "two": "2"}.items():  # of hashes: the order of sets must not show
         environment = {"PYTHONPATH": f"{HERE}:{HERE.parents[1]}", "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", DRAW, str(tmp_path / stem / "rq09")], check=True, env=environment)
-    for ending in ("svg", "png", "html"):
+    for ending in ("svg", "png", "html", "json"):
         one, two = ((tmp_path / stem / f"rq09.{ending}").read_bytes() for stem in ("one", "two"))
         assert one == two
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["rq09.html", "rq09.png", "rq09.svg"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        f"rq09.{ending}" for ending in ("html", "json", "png", "svg")
+    ]
     html = (tmp_path / "one" / "rq09.html").read_text()
     assert html.count("<script") == html.count("</script>") == 2  # the renderer and the figure; names start none
     assert "<script src" not in html  # no network

@@ -49,7 +49,7 @@ def asks(study, question, game):
     return game != "commons" or question in STUDIES[study].questions
 
 
-FORMATS = ["svg", "png", "html"]
+FORMATS = ["svg", "png", "html", "json"]  # the last, a Vega-Lite specification, is for the report
 FIGURES = [
     f"{RESULTS}/figures/{question}.{ending}"
     for question, (_, game) in QUESTIONS.items()
