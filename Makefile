@@ -5,7 +5,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
+<<<<<<< HEAD
+BENCHMARKS := $(filter-out %/measure.py %/figure.py, $(wildcard benchmarks/*.py))
+CHECKED := fishpool scripts tests benchmarks examples
+=======
 CHECKED := fishpool scripts tests benchmarks docs examples
+>>>>>>> main
 
 all: .venv/core
 	$(BIN)/fishpool check
@@ -23,7 +28,8 @@ embedded: .venv/embedded
 	$(BIN)/snakemake --configfile config/embedded.yaml
 
 bench: .venv/dev
-	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit; done
+	for benchmark in $(BENCHMARKS); do $(BIN)/python $$benchmark || exit; done
+	$(BIN)/python benchmarks/figure.py
 
 lint: .venv/dev
 	$(BIN)/ruff check $(CHECKED)

@@ -1,20 +1,19 @@
 """How fast the dictator game is analysed: 2000 starts together against a loop over starts, and the cost by pool size.
 
 The loop is the plain way to write equation 10, one start after the other; both follow the same starts to the same
-points, and the benchmark refuses to time them if they do not. Pools beyond the published one are random profiles. Time
-is that of the processor, as in benchmarks/play.py.
+points, and the benchmark refuses to time them if they do not. Pools beyond the published one are random profiles.
 
     python benchmarks/dictator.py [passes] [largest pool]
 """
 
-import json
-import platform
 import resource
 import sys
 import time
 from pathlib import Path
-from statistics import median
 
+from measure import RESULTS, compare, in_turn, report  # first, for it says how many threads libraries may use
+
+# isort: split
 import numpy as np
 
 from fishpool.analysis.dominance import dominance
@@ -23,49 +22,43 @@ from fishpool.documents import read_documents
 from fishpool.games.dictator import payoff_matrix, play, stakes
 from fishpool.oracles.decisions import published
 
-BETA, STARTS, TOLERANCE = 20.0, 2000, 1e-9
+AIMS = {20.0: 75, 5.0: 100, 1.0: 100}  # by beta
+STARTS, TOLERANCE = 2000, 1e-9
+AGAIN = 20  # times that ours is run for one reading of the clock, for which it is too short
 POOLS = (9, 50, 200, 1000)
-POOL_STARTS = 500
-RESULT = Path("results/benchmarks/dictator.json")
+POOL_STARTS, POOL_BETA = 500, 20.0
 
 
 def main(passes: int, largest: int) -> None:
     documents = read_documents(Path(__file__).parents[1] / "config" / "strategies")
     A = payoff_matrix(play(documents, published([d.name for d in documents])).decisions, stakes())
     starts = uniform_starts(len(A), STARTS, 1)
-    if np.abs(in_a_loop(A, starts) - together(A, starts)).max() > 1e-6:
+    if any(np.abs(in_a_loop(A, starts, beta) - together(A, starts, beta)).max() > 1e-6 for beta in AIMS):
         sys.exit("benchmarks/dictator.py: the two programs do not reach the same points, so their times say nothing")
-    seconds: dict[str, list[float]] = {"together": [], "in a loop": []}
-    for _ in range(passes):
-        seconds["in a loop"].append(timed(in_a_loop, A, starts))
-        # Ours is too short for one reading of the clock.
-        seconds["together"].append(timed(lambda: [together(A, starts) for _ in range(20)]) / 20)
-    typical = {name: median(of_passes) for name, of_passes in seconds.items()}
-    ratio = typical["in a loop"] / typical["together"]
-    print(f"{STARTS} plain starts at beta {BETA:g}, nine strategies; medians of {passes} passes, processor time")
-    print(f"  ours, all starts together   {typical['together'] * 1e3:9.2f} ms")
-    print(f"  a loop over starts          {typical['in a loop'] * 1e3:9.2f} ms   {ratio:.0f} times ours")
-    pools = [cost(size) for size in POOLS if size <= largest]
-    result = {
-        "beta": BETA,
-        "starts": STARTS,
-        "seconds": seconds,
-        "ratio": ratio,
-        "pool_starts": POOL_STARTS,
-        "pools": pools,
-        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    programs = {
+        (name, beta): lambda program=program, beta=beta, times=times: sum(
+            len(program(A, starts, beta)) for _ in range(times)
+        )
+        for beta in AIMS
+        for name, program, times in (("ours", together, AGAIN), ("loop over starts", in_a_loop, 1))
     }
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    draw(pools, RESULT.with_suffix(""))
-    print(f"written: {RESULT} and the figure beside it")
+    rates = in_turn(programs, passes)
+    by_beta = {beta: {name: rates[name, beta] for name in ("ours", "loop over starts")} for beta in AIMS}
+    comparisons = [
+        compare(by_beta[beta], f"equilibria, beta {beta:g}", "starts", "loop over starts", aim)
+        for beta, aim in AIMS.items()
+    ]
+    pools = [cost(size) for size in POOLS if size <= largest]
+    details = {"strategies": len(A), "starts": STARTS, "rates": by_beta, "pool_starts": POOL_STARTS, "pools": pools}
+    report("dictator", comparisons, details, ["scipy"])
+    draw(pools, RESULTS / "dictator")
 
 
-def in_a_loop(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def in_a_loop(A: np.ndarray, starts: np.ndarray, beta: float) -> np.ndarray:
     ends = np.empty_like(starts)
     for i, field in enumerate(starts):
         while True:
-            utility = BETA * (A @ field)
+            utility = beta * (A @ field)
             following = np.exp(utility - utility.max())
             following /= following.sum()
             change = np.abs(following - field).max()
@@ -76,8 +69,8 @@ def in_a_loop(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return ends
 
 
-def together(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return iterate(own_payoff(A, BETA), starts, tolerance=TOLERANCE).points
+def together(A: np.ndarray, starts: np.ndarray, beta: float) -> np.ndarray:
+    return iterate(own_payoff(A, beta), starts, tolerance=TOLERANCE).points
 
 
 def cost(size: int) -> dict[str, float]:
@@ -85,7 +78,9 @@ def cost(size: int) -> dict[str, float]:
     rng = np.random.default_rng(size)
     A = payoff_matrix((rng.random((size, size)) < 0.5).astype(float), stakes())
     start = time.process_time()
-    found = equilibria(own_payoff(A, BETA), uniform_starts(size, POOL_STARTS, 1), root_seeds=200 if size < 100 else 5)
+    found = equilibria(
+        own_payoff(A, POOL_BETA), uniform_starts(size, POOL_STARTS, 1), root_seeds=200 if size < 100 else 5
+    )
     middle = time.process_time()
     verdicts = dominance(A)
     end = time.process_time()
@@ -118,14 +113,10 @@ def draw(pools: list[dict[str, float]], stem: Path) -> None:
         )
         .properties(width=320, height=200)
     )
-    notes = [f"Random profiles; {POOL_STARTS} plain starts at β = {BETA:g}; all linear programmes of dominance. n = 1."]
+    notes = [
+        f"Random profiles; {POOL_STARTS} plain starts at β = {POOL_BETA:g}; all linear programmes of dominance. n = 1."
+    ]
     save(style.page(chart, "What a pool costs", notes, "Processor time by number of strategies."), stem)
-
-
-def timed(function, *arguments) -> float:
-    start = time.process_time()
-    function(*arguments)
-    return time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -1,71 +1,46 @@
 """How fast matches are played: our columns, Axelrod-Python 4.13, and a plain Python loop, in turn, in the same run.
 
 The prisoner's dilemma alone: play and final scores, no records and no files. It is no test of what is played, but it
-refuses to time three programs that do not play the same game. Time is that of the processor: all three are one thread
-that never waits, and on a shared machine the clock on the wall would measure the neighbours.
+refuses to time three programs that do not play the same game.
 
     python benchmarks/play.py [passes]
 """
 
-import gc
-import json
-import platform
 import random
 import sys
-import time
 from itertools import combinations_with_replacement
-from pathlib import Path
-from statistics import median
 
+from measure import compare, in_turn, report  # first, for it says how many threads libraries may use
+
+# isort: split
 import axelrod
 import numpy as np
 
 from fishpool.games.prisoners_dilemma import PAYOFF, Choice, Parameters, points_in_columns
 from fishpool.players.scripted import STRATEGIES
-from fishpool.runners.prisoners_dilemma import Pairing, play_in_columns
+from fishpool.runners.prisoners_dilemma import play_in_columns
 
 PAIRS = list(combinations_with_replacement(STRATEGIES, 2))  # the round robin of a study, self-play included
 ROUNDS, NOISE = 20, 0.05  # noise, so that every match must be played: the library keeps deterministic ones
-REPETITIONS = {"columns": 400, "axelrod": 4, "loop": 80}  # of all pairs, so that each takes some half a second a pass
+REPETITIONS = {"ours": 2000, "Axelrod, serial": 4, "plain Python loop": 80}  # of all pairs: about half a second a pass
 SEEDS_OF_A_SHARD = 50
-RESULT = Path("results/benchmarks/play.json")
 
 
 def main(passes: int) -> None:
-    programs = {"columns": in_columns, "axelrod": by_axelrod, "loop": in_a_loop}
+    programs = {"ours": in_columns, "Axelrod, serial": by_axelrod, "plain Python loop": in_a_loop}
     ours, *others = (np.array(program(1, 0.0, DETERMINISTIC)) for program in programs.values())
     if not all(np.array_equal(ours, scores) for scores in others):
         sys.exit("benchmarks/play.py: the three programs do not play the same game, so their times say nothing")
-    gc.collect()
-    gc.freeze()  # the library's import leaves a heap that every collection would walk, at everybody's cost
-    rates = {name: [] for name in programs}
-    for _ in range(passes):
-        for name, program in programs.items():
-            start = time.process_time()
-            played = len(program(REPETITIONS[name], NOISE, PAIRS))
-            rates[name].append(played / (time.process_time() - start))
-    typical = {name: median(of_passes) for name, of_passes in rates.items()}
-    result = {
-        "game": "prisoners_dilemma",
-        "pairs": len(PAIRS),
-        "rounds": ROUNDS,
-        "noise": NOISE,
-        "clock": "process_time",
-        "repetitions": REPETITIONS,
-        "matches_per_second": rates,
-        "median_matches_per_second": typical,
-        "ratio_to_axelrod": {name: typical[name] / typical["axelrod"] for name in ("columns", "loop")},
-        "versions": {"python": platform.python_version(), "numpy": np.__version__, "axelrod": axelrod.__version__},
-    }
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"prisoner's dilemma, {len(PAIRS)} pairs, {ROUNDS} rounds, {NOISE:.0%} noise; medians of {passes} passes")
-    for name, said in [
-        ("columns", "fishpool, in columns"),
-        ("axelrod", "Axelrod, serial"),
-        ("loop", "plain Python loop"),
-    ]:
-        print(f"{said:22} {typical[name]:12,.0f} matches/s {typical[name] / typical['axelrod']:8.1f} x Axelrod")
+    rates = in_turn(
+        {
+            name: lambda name=name, program=program: len(program(REPETITIONS[name], NOISE, PAIRS))
+            for name, program in programs.items()
+        },
+        passes,
+    )
+    comparison = compare(rates, "prisoner's dilemma: play and scores", "matches", "Axelrod, serial", 500, 300)
+    details = {"pairs": len(PAIRS), "rounds": ROUNDS, "noise": NOISE, "repetitions": REPETITIONS, "rates": rates}
+    report("play", [comparison], details, ["axelrod"])
 
 
 # ── The three programs: final scores of `repetitions` times all pairs ────────────────────────────────────────────
@@ -76,9 +51,8 @@ def in_columns(repetitions, noise, pairs):
     scores = []
     for first in range(0, repetitions, SEEDS_OF_A_SHARD):
         seeds = range(first, min(first + SEEDS_OF_A_SHARD, repetitions))
-        batch = [Pairing(seed, pair) for seed in seeds for pair in pairs]
-        done, _ = play_in_columns(batch, STRATEGIES, Parameters(rounds=ROUNDS, noise=noise))
-        scores.append(points_in_columns(done, done[:, :, ::-1]).sum(axis=0))
+        done, _ = play_in_columns(seeds, pairs, STRATEGIES, Parameters(rounds=ROUNDS, noise=noise))
+        scores.append(points_in_columns(done, done[..., ::-1]).sum(axis=0).reshape(-1, 2))
     return np.concatenate(scores)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fishpool import records
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+_MEMORY = "1GB"  # of a query; what it needs beyond that waits on the disk, so that a job's memory has a bound
 _KEYS = ("run_id", "study", "condition", "seed", "round", "agent", "player")  # mean the same in every table
 _WORKFLOW = Path(__file__).parents[1] / "workflow"
 
 
-def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`."""
+def connect(tables: Mapping[str, Sequence[Path]], overflow: str, threads: int = 1) -> duckdb.DuckDBPyConnection:
+    """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`.
+
+    `overflow` is a folder for what a query cannot hold in memory.
+    """
     import duckdb
 
     from fishpool.analysis.inference import register
 
-    connection = duckdb.connect(config={"threads": threads})
+    connection = duckdb.connect(config={"threads": threads, "memory_limit": _MEMORY, "temp_directory": overflow})
     register(connection)
     for table, files in tables.items():
         connection.read_parquet([str(file) for file in files], union_by_name=True).create_view(table)
@@ -36,7 +41,7 @@ def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.Du
 
 def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Path]], threads: int = 1) -> None:
     """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
-    with connect(tables, threads) as connection:
+    with TemporaryDirectory(prefix="fishpool-") as overflow, connect(tables, overflow, threads) as connection:
         for file, output in metrics.items():
             connection.sql(file.read_text(encoding="utf-8")).create(file.stem)
             with replacing(output) as part:

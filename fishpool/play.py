@@ -181,8 +181,7 @@ def _reserved(results: Path, shard: Shard, seed: int | None) -> Iterator[tuple[S
 def _played(shard: Shard, site: Site) -> Frames:
     runner = import_module(f"fishpool.runners.{shard.game}")
     if shard.game == "prisoners_dilemma":
-        pairing = runner.Pairing(shard.seeds[0], tuple(player.name for player in shard.players))
-        [frames] = runner.play_pairings(shard, [pairing], site)
+        [frames] = runner.play_pairs(shard, [tuple(player.name for player in shard.players)], site)
     else:
         [frames] = runner.play(shard, site)
     played: Frames = frames

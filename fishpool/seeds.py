@@ -11,6 +11,7 @@ generators", OOPSLA): a draw is the finalised sum of a 64-bit key and a multiple
 from __future__ import annotations
 
 import hashlib
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,26 +46,55 @@ def uniforms(seeds: Any, names: Any, counters: Any) -> np.ndarray:
 
     `seeds` and `counters` are integers >= 0, `names` are keys from `name_key`. Returns float64 in [0, 1).
     """
+    return draws(streams(seeds, names), counters)
+
+
+def streams(seeds: Any, names: Any) -> np.ndarray:
+    """Many streams at once, for `draws` and `happens`; seeds and keys from `name_key` broadcast against each other."""
     import numpy as np
 
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is meant
-        keys = _mix(_mix(np.asarray(seeds, np.uint64) + np.uint64(_GAMMA)) ^ np.asarray(names, np.uint64))
+        return _mix_all(_mix_all(np.asarray(seeds, np.uint64) + np.uint64(_GAMMA)) ^ np.asarray(names, np.uint64))
+
+
+def draws(streams: np.ndarray, counters: Any) -> np.ndarray:
+    """The draws of streams, float64 in [0, 1); streams and counters broadcast against each other."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
         steps = np.uint64(_GAMMA) * (np.asarray(counters, np.uint64) + np.uint64(1))
-        return (_mix(keys + steps) >> np.uint64(11)) * 2.0**-53
+        return (_mix_all(streams + steps) >> np.uint64(11)) * 2.0**-53
+
+
+def happens(streams: np.ndarray, counter: int, probability: float) -> np.ndarray:
+    """Whether each stream's draw is below the probability: `draw(.., counter=counter) < probability`, as bool.
+
+    A draw is the upper 53 of 64 bits, so whole numbers are compared and no fraction is made.
+    """
+    import numpy as np
+
+    bits = _mix_all(streams + np.uint64(_GAMMA * (counter + 1) & _MASK))
+    return bits < (math.ceil(probability * 2**53) << 11)
 
 
 def _stream(seed: int, names: int) -> int:
     return _mix(_mix((seed + _GAMMA) & _MASK) ^ names)
 
 
-def _mix(value: Any) -> Any:
-    """SplitMix64's finaliser, on a Python integer below 2**64 or an array of uint64."""
-    if isinstance(value, int):
-        value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
-        value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
-        return value ^ (value >> 31)
+def _mix(value: int) -> int:
+    """SplitMix64's finaliser, on an integer below 2**64."""
+    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
+    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
+    return value ^ (value >> 31)
+
+
+def _mix_all(values: np.ndarray) -> np.ndarray:
+    """The same in place, on an array of uint64."""
     import numpy as np
 
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(_MIX_1)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(_MIX_2)
-    return value ^ (value >> np.uint64(31))
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(_MIX_1)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(_MIX_2)
+    values ^= values >> np.uint64(31)
+    return values

@@ -34,7 +34,7 @@ def tabulate(game: str, table: str, shards: Sequence[Path], output: Path) -> Non
     rows = pl.scan_ndjson(files, schema=records.schema(game, table))
     try:
         with replacing(output) as part:
-            rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=250_000)
+            rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=100_000)
     except Exception as error:  # polars names neither file nor line
         faults = [fault for file in files if (fault := find_fault(file, game, table, changed=False))]
         raise FaultyRecords(faults[0] if faults else f"{output}: could not be written ({error})") from error

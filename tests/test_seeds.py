@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fishpool.seeds import draw, name_key, permutation, uniforms
+from fishpool.seeds import draw, draws, happens, name_key, permutation, streams, uniforms
 
 seeds = st.integers(0, 2**63 - 1)
 names = st.lists(st.one_of(st.text(max_size=8), st.integers(0, 99)), min_size=1, max_size=4)
@@ -14,6 +14,21 @@ names = st.lists(st.one_of(st.text(max_size=8), st.integers(0, 99)), min_size=1,
 @given(seeds, names, st.integers(0, 10_000))
 def test_one_draw_and_many_draws_agree(seed, who, counter):
     assert uniforms([seed], name_key(*who), [counter])[0] == draw(seed, *who, counter=counter)
+
+
+@given(
+    st.lists(seeds, min_size=1, max_size=3),
+    st.lists(names, min_size=1, max_size=3),
+    st.integers(0, 10_000),
+    st.one_of(st.floats(0, 1), st.sampled_from([2**-53, 1 - 2**-53])),
+)
+def test_streams_side_by_side_draw_what_each_draws_alone(some_seeds, some_names, counter, probability):
+    side_by_side = streams([[seed] for seed in some_seeds], [name_key(*who) for who in some_names])
+    alone = np.array([[draw(seed, *who, counter=counter) for who in some_names] for seed in some_seeds])
+    assert (draws(side_by_side, counter) == alone).all()
+    assert (happens(side_by_side, counter, probability) == (alone < probability)).all()
+    for edge in (*alone.flat, *np.nextafter(alone, 1).flat):  # where the comparison turns
+        assert (happens(side_by_side, counter, edge) == (alone < edge)).all()
 
 
 def test_splitmix64_published_sequence():

@@ -176,9 +176,9 @@ def _said(move: Move) -> str:
 
 
 def points_in_columns(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Each side's points a round for choices carried out, True is cooperate; int64 of the arguments' shape."""
+    """Each side's points a round for choices carried out, True is cooperate; int8 of the arguments' shape."""
     import numpy as np
 
-    by_bool = (Choice.DEFECT, Choice.COOPERATE)
-    table = np.array([PAYOFF[mine, theirs] for mine in by_bool for theirs in by_bool])
-    return table[2 * own + other]
+    R, S, T, P = (np.int8(PAYOFF[mine, theirs]) for mine in Choice for theirs in Choice)
+    mine, theirs = own.view(np.int8), other.view(np.int8)  # 0 or 1: the four payoffs are a polynomial in them
+    return P + (S - P) * mine + (T - P) * theirs + (R - S - T + P) * (mine & theirs)

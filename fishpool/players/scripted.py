@@ -8,7 +8,7 @@ them move for move; the sources of the strategies themselves are given there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ class History:
     total_rounds: int
     luck: Callable[[int], np.ndarray]
     resolved: int = 0
-    _counts: dict[tuple[bool, bool], tuple[int, np.ndarray]] = field(default_factory=dict)
+    _counts: dict[Hashable, tuple[int, np.ndarray]] = field(default_factory=dict)
 
     @property
     def opening(self) -> bool:
@@ -57,16 +57,21 @@ class History:
 
     def rounds_of(self, mine: bool, theirs: bool) -> np.ndarray:
         """How many resolved rounds had these two choices, by match."""
-        seen, count = self._counts.get((mine, theirs), (0, 0))
-        own, other = self.own[seen : self.resolved], self.other[seen : self.resolved]
-        count = count + ((own == mine) & (other == theirs)).sum(axis=0)
-        self._counts[mine, theirs] = (self.resolved, count)
-        return count
+        return self._count((mine, theirs), lambda past: (self.own[past] == mine) & (self.other[past] == theirs))
 
     @property
     def defections(self) -> np.ndarray:
         """How often the opponent has defected, by match."""
-        return self.rounds_of(True, False) + self.rounds_of(False, False)
+        return self._count("defections", lambda past: ~self.other[past])
+
+    def _count(self, what: Hashable, happened: Callable[[int], np.ndarray]) -> np.ndarray:
+        import numpy as np
+
+        counted, count = self._counts.get(what, (0, np.zeros(self.own.shape[1], np.int32)))
+        for past in range(counted, self.resolved):
+            count = count + happened(past)
+        self._counts[what] = (self.resolved, count)
+        return count
 
     def chance(self, probability: float | np.ndarray) -> np.ndarray:
         return self.luck(self.resolved) < probability

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import combinations_with_replacement, islice
+from itertools import chain, combinations_with_replacement, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
 from fishpool.runners.replies import replies_frame, reply_rows
 from fishpool.seats import SCRIPTED, Seat, Table, outsiders, side_by_side
-from fishpool.seeds import draw, name_key, uniforms
+from fishpool.seeds import draw, draws, happens, name_key, streams
 from fishpool.shards import Shard, Site
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ class StrategyError(Exception):
         self.strategy = strategy
 
 
-def pairings(shard: Shard) -> list[Pairing]:
-    """All matches of a shard in their canonical order: by seed, then by the players' order in the config."""
-    names = [player.name for player in shard.players]
-    return [Pairing(seed, pair) for seed in shard.seeds for pair in combinations_with_replacement(names, 2)]
+def pairings(seeds: Sequence[int], pairs: Sequence[tuple[str, str]]) -> list[Pairing]:
+    """All matches in their canonical order: by seed, then by pair."""
+    return [Pairing(seed, pair) for seed in seeds for pair in pairs]
 
 
 def number_of_runs(shard: Shard) -> int:
@@ -75,22 +74,33 @@ def number_of_runs(shard: Shard) -> int:
 
 def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play all matches; yields frames of `runs` and `turns` (and `replies`, with a model), in canonical order."""
-    return play_pairings(shard, pairings(shard), site)
+    return play_pairs(shard, list(combinations_with_replacement([player.name for player in shard.players], 2)), site)
 
 
-def play_pairings(shard: Shard, todo: Sequence[Pairing], site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
-    """The same for some matches between a shard's players, in their order."""
+def play_pairs(
+    shard: Shard, pairs: Sequence[tuple[str, str]], site: Site = _ANYWHERE
+) -> Iterator[dict[str, pl.DataFrame]]:
+    """The same for some pairs of a shard's players, in their order."""
     strategies = {
         player.name: STRATEGIES[player.settings["strategy"]] for player in shard.players if player.kind == SCRIPTED
     }
     parameters = _parameters(shard)
     outside = outsiders(shard)
-    met = [pairing for pairing in todo if not outside.isdisjoint(pairing.players)]
+    met = pairings(shard.seeds, [pair for pair in pairs if not outside.isdisjoint(pair)])
     refereed = side_by_side(shard, site, met, partial(_referee_outsiders, shard, strategies, parameters))
-    at_once = _MATCHES_WITH_OUTSIDERS if met else _MATCHES_AT_ONCE
     with closing(refereed) as matches:
-        for start in range(0, len(todo), at_once):
-            yield _play_batch(shard, parameters, strategies, todo[start : start + at_once], matches)
+        for seeds, some in _batches(shard.seeds, pairs, _MATCHES_WITH_OUTSIDERS if met else _MATCHES_AT_ONCE):
+            yield _play_batch(shard, parameters, strategies, seeds, some, matches)
+
+
+def _batches(
+    seeds: Sequence[int], pairs: Sequence[tuple[str, str]], at_once: int
+) -> Iterator[tuple[Sequence[int], Sequence[tuple[str, str]]]]:
+    """Some seeds with all pairs, or one seed with some pairs: at most `at_once` matches a time, in canonical order."""
+    seeds_at_once = max(1, at_once // len(pairs))
+    for seed in range(0, len(seeds), seeds_at_once):
+        for pair in range(0, len(pairs), at_once):
+            yield seeds[seed : seed + seeds_at_once], pairs[pair : pair + at_once]
 
 
 def _parameters(shard: Shard) -> Parameters:
@@ -103,7 +113,8 @@ def _play_batch(
     shard: Shard,
     parameters: Parameters,
     strategies: Mapping[str, Strategy],
-    batch: Sequence[Pairing],
+    seeds: Sequence[int],
+    pairs: Sequence[tuple[str, str]],
     matches: Iterator[tuple[Played, Table]],
 ) -> dict[str, pl.DataFrame]:
     """Scripted pairs in columns; if a strategy raises there, its matches are refereed, so that only those end void.
@@ -112,27 +123,25 @@ def _play_batch(
     """
     import polars as pl
 
-    met = [pairing for pairing in batch if not all(name in strategies for name in pairing.players)]
-    scripted = [pairing for pairing in batch if all(name in strategies for name in pairing.players)]
+    scripted = [pair for pair in pairs if all(name in strategies for name in pair)]
     broken: set[str] = set()
     while True:
-        alone = [pairing for pairing in scripted if not broken.isdisjoint(strategies[p].name for p in pairing.players)]
-        together = [pairing for pairing in scripted if broken.isdisjoint(strategies[p].name for p in pairing.players)]
+        together = [pair for pair in scripted if broken.isdisjoint(strategies[name].name for name in pair)]
         try:
-            done, submitted = play_in_columns(together, strategies, parameters)
+            done, submitted = play_in_columns(seeds, together, strategies, parameters)
             break
         except StrategyError as error:
             broken.add(error.strategy.name)
-    frames = [_frames_of_columns(shard, parameters, together, done, submitted)]
-    if alone:
+    frames = [_frames_of_columns(shard, parameters, pairings(seeds, together), done, submitted)]
+    if alone := pairings(seeds, [pair for pair in scripted if pair not in together]):
         played = asyncio.run(_referee_all(alone, strategies, parameters, shard.turn_timeout))
         frames.append(frames_of_matches(shard, parameters, alone, played))
-    if met:
+    if met := pairings(seeds, [pair for pair in pairs if pair not in scripted]):
         results, tables = zip(*islice(matches, len(met)), strict=True)
         frames.append(frames_of_matches(shard, parameters, met, results, tables[0].versions()))
     if len(frames) == 1:
         return frames[0]
-    canonical = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in batch]})
+    canonical = pl.DataFrame({"run_id": [_run_id(shard, pairing) for pairing in pairings(seeds, pairs)]})
     return {
         table: canonical.join(pl.concat([some[table] for some in frames]), on="run_id", maintain_order="left_right")
         for table in shard.tables
@@ -143,51 +152,56 @@ def _play_batch(
 
 
 def play_in_columns(
-    batch: Sequence[Pairing], strategies: Mapping[str, Strategy], parameters: Parameters
+    seeds: Sequence[int],
+    pairs: Sequence[tuple[str, str]],
+    strategies: Mapping[str, Strategy],
+    parameters: Parameters,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choices (after noise, as submitted), both bool of shape (rounds, matches, seats), True is cooperate.
+    """Choices (after noise, as submitted), bool of shape (rounds, seeds, pairs, seats), True is cooperate.
 
-    A *side* is one agent in one match. Sides are sorted by strategy, so that each strategy is asked once a round for
-    all its sides, which lie next to each other.
+    A *side* is one seat of a pair, with a column a seed. Sides are sorted by player, so that each player's strategy is
+    asked once a round for all its columns, which lie next to each other.
     """
-    rounds, matches = parameters.rounds, len(batch)
-    pairs: dict[tuple[str, str], int] = {}
-    pair = np.array([pairs.setdefault(pairing.players, len(pairs)) for pairing in batch], np.int64)
-    kinds: dict[Strategy, int] = {}
-    of_pairs = [[kinds.setdefault(strategies[name], len(kinds)) for name in players] for players in pairs]
-    kind = np.array(of_pairs, np.int64)[pair].ravel()
-    order = np.argsort(kind, kind="stable")  # which side (2 * match + seat) stands where
-    place = np.empty_like(order)  # where a side stands
-    place[order] = np.arange(len(order))
-    partner = place[order ^ 1]
-    seeds = np.array([pairing.seed for pairing in batch], np.uint64).repeat(2)[order]
+    rounds, steps = parameters.rounds, np.arange(parameters.rounds)[:, None]
+    by_side = (2 * len(pairs), len(seeds))
+    names = list(dict.fromkeys(chain.from_iterable(pairs)))
+    number = {name: i for i, name in enumerate(names)}
+    player = np.array([number[players[seat]] for seat in (0, 1) for players in pairs], np.int64)
+    order = np.argsort(player, kind="stable")  # which side (seat * pairs + pair) stands where
+    place = np.argsort(order)  # where a side stands
+    partner = np.roll(place, len(pairs))[order]
 
-    def keys(stream: str) -> np.ndarray:  # of each side, as they stand
-        by_pair = [[name_key(stream, *players, seat) for seat in (0, 1)] for players in pairs]
-        return np.array(by_pair, np.uint64)[pair].ravel()[order]
+    def stream(of: str) -> np.ndarray:  # of each column
+        keys = np.array([name_key(of, *players, seat) for seat in (0, 1) for players in pairs], np.uint64)
+        return streams(np.array(seeds, np.uint64), keys[order, None]).ravel()
 
-    policy, steps = keys("policy"), np.arange(rounds)[:, None]
-    submitted = np.empty((rounds, 2 * matches), bool)
-    flips = uniforms(seeds, keys("noise"), steps) < parameters.noise if parameters.noise else None
-    done = submitted if flips is None else np.empty_like(submitted)
+    policy, noise = stream("policy"), stream("noise")
+    submitted = np.empty((rounds, len(policy)), bool)
+    done = np.empty_like(submitted) if parameters.noise else submitted
     other = np.empty_like(submitted)
     askable = []
-    bounds = np.searchsorted(kind[order], np.arange(len(kinds) + 1))
-    for strategy, sides in zip(kinds, map(slice, bounds[:-1], bounds[1:]), strict=True):
-        luck = uniforms(seeds[sides], policy[sides], steps).__getitem__ if strategy.stochastic else no_luck
-        askable.append((strategy, sides, History(done[:, sides], other[:, sides], rounds, luck)))
+    bounds = len(seeds) * np.searchsorted(player[order], np.arange(len(names) + 1))
+    for name, columns in zip(names, map(slice, bounds[:-1], bounds[1:]), strict=True):
+        strategy = strategies[name]
+        luck = draws(policy[columns], steps).__getitem__ if strategy.stochastic else no_luck
+        askable.append((strategy, columns, History(done[:, columns], other[:, columns], rounds, luck)))
     for resolved in range(rounds):
-        for strategy, sides, history in askable:
+        for strategy, columns, history in askable:
             history.resolved = resolved
             try:
-                submitted[resolved, sides] = strategy.choose(history)
+                submitted[resolved, columns] = strategy.choose(history)
             except Exception as error:
                 raise StrategyError(strategy) from error
-        if flips is not None:
-            np.not_equal(submitted[resolved], flips[resolved], out=done[resolved])
-        np.take(done[resolved], partner, out=other[resolved])
-    shape = (rounds, matches, 2)
-    return done[:, place].reshape(shape), submitted[:, place].reshape(shape)
+        if parameters.noise:
+            flips = happens(noise, resolved, parameters.noise)
+            np.not_equal(submitted[resolved], flips, out=done[resolved])
+        done[resolved].reshape(by_side).take(partner, axis=0, out=other[resolved].reshape(by_side), mode="clip")
+
+    def by_match(choices: np.ndarray) -> np.ndarray:
+        as_given = choices.reshape(rounds, *by_side).take(place, axis=1)
+        return as_given.reshape(rounds, 2, len(pairs), len(seeds)).transpose(0, 3, 2, 1)
+
+    return by_match(done), by_match(submitted)
 
 
 # ── Through the referee ──────────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +324,10 @@ def _runs_frame(
     `versions` identify the players that are not scripted, by name.
     """
     known = versions or {}
-    outside = [{name: known[name] for name in pairing.players if name in known} for pairing in batch]
+    pairs = {pairing.players for pairing in batch}
+    agents = {pair: json.dumps(dict(zip(parameters.agent_ids, pair, strict=True))) for pair in pairs}
+    outside = {pair: {name: known[name] for name in pair if name in known} for pair in pairs}
+    identified = {pair: json.dumps(some, sort_keys=True) if some else None for pair, some in outside.items()}
     everywhere = {
         "study": shard.study,
         "game": GAME,
@@ -325,8 +342,8 @@ def _runs_frame(
         {
             "run_id": [_run_id(shard, pairing) for pairing in batch],
             "seed": [pairing.seed for pairing in batch],
-            "agents": [json.dumps(dict(zip(parameters.agent_ids, pairing.players, strict=True))) for pairing in batch],
-            "outsiders": [json.dumps(some, sort_keys=True) if some else None for some in outside],
+            "agents": [agents[pairing.players] for pairing in batch],
+            "outsiders": [identified[pairing.players] for pairing in batch],
             **{name: [value] * len(batch) for name, value in everywhere.items()},
             **values,
         },
@@ -336,12 +353,12 @@ def _runs_frame(
 def _frames_of_columns(
     shard: Shard, parameters: Parameters, batch: Sequence[Pairing], done: np.ndarray, submitted: np.ndarray
 ) -> dict[str, pl.DataFrame]:
-    """Frames of matches that were all played to the end; arrays of shape (rounds, matches, seats)."""
+    """Frames of matches that were all played to the end; arrays of shape (rounds, seeds, pairs, seats)."""
     import polars as pl
 
-    rounds, matches, _ = done.shape
-    points = rules.points_in_columns(done, done[:, :, ::-1])
-    totals = points.sum(axis=0)  # (matches, seats)
+    rounds, matches = len(done), len(batch)
+    points = rules.points_in_columns(done, done[..., ::-1])
+    totals = points.sum(axis=0).reshape(matches, 2)
     # 0: a draw, 1: the first agent leads, 2: the second
     leader = np.select([totals[:, 0] > totals[:, 1], totals[:, 0] < totals[:, 1]], [1, 2], 0)
     winners = pl.Series([None, *parameters.agent_ids], dtype=pl.String)
@@ -353,8 +370,8 @@ def _frames_of_columns(
         "turn_records": [2 * rounds] * matches,
     }
 
-    def by_turn(array: np.ndarray) -> np.ndarray:  # (rounds, matches, seats) -> one value a turn, in order of play
-        return array.transpose(1, 0, 2).ravel()
+    def by_turn(array: np.ndarray) -> np.ndarray:  # one value a turn, in order of play
+        return array.transpose(1, 2, 0, 3).ravel()
 
     turns = matches * rounds * 2
     in_match = np.arange(matches).repeat(rounds * 2)

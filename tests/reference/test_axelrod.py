@@ -89,11 +89,12 @@ def assert_same_moves(ours, theirs, pairings):
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("noise", [0, 0.05, 0.5])
 def test_every_ordered_pair_plays_the_library_s_moves_on_our_draws(axelrod, rounds, noise):
-    pairings = [Pairing(seed, pair) for seed in range(6 if noise else 3) for pair in ORDERED_PAIRS]
-    ours = play_in_columns(pairings, STRATEGIES, Parameters(rounds=rounds, noise=noise))
+    seeds = range(6 if noise else 3)
+    pairings = [Pairing(seed, pair) for seed in seeds for pair in ORDERED_PAIRS]
+    ours = play_in_columns(seeds, ORDERED_PAIRS, STRATEGIES, Parameters(rounds=rounds, noise=noise))
     played = [played_by_axelrod(axelrod, pairing, rounds, noise) for pairing in pairings]
     for mine, theirs in zip(ours, zip(*played, strict=True), strict=True):
-        assert_same_moves(mine, np.stack(theirs, axis=1), pairings)
+        assert_same_moves(mine.reshape(rounds, -1, 2), np.stack(theirs, axis=1), pairings)
 
 
 def played_on_axelrods_draws(pairing, rounds, noise):

@@ -90,9 +90,10 @@ def test_a_player_more_leaves_all_other_matches_as_they_were():
     assert before.equals(after)
 
 
-def test_batches_change_nothing(monkeypatch):
+@pytest.mark.parametrize("matches", [1, 7, 20])  # of ten pairs and three seeds
+def test_batches_change_nothing(monkeypatch, matches):
     whole = frames_of(SHARD)
-    monkeypatch.setattr(runner, "_MATCHES_AT_ONCE", 7)
+    monkeypatch.setattr(runner, "_MATCHES_AT_ONCE", matches)
     parts = frames_of(SHARD)
     assert all(whole[table].equals(parts[table]) for table in whole)
 
@@ -100,10 +101,10 @@ def test_batches_change_nothing(monkeypatch):
 def test_columns_and_referee_write_the_same_records(monkeypatch):
     in_columns = frames_of(SHARD)
 
-    def refuse(batch, strategies, parameters):
-        if batch:
-            raise runner.StrategyError(next(iter({strategies[name] for pair in batch for name in pair.players})))
-        return columns(batch, strategies, parameters)
+    def refuse(seeds, pairs, strategies, parameters):
+        if pairs:
+            raise runner.StrategyError(next(iter({strategies[name] for pair in pairs for name in pair})))
+        return columns(seeds, pairs, strategies, parameters)
 
     columns = runner.play_in_columns
     monkeypatch.setattr(runner, "play_in_columns", refuse)

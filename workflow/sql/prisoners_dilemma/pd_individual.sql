@@ -22,11 +22,14 @@ WITH sides_by_round AS (
 ),
 sides_with_past AS (
   SELECT
-    *,
-    lag(cooperated) OVER past AS cooperated_before,
-    lag(other_cooperated) OVER past AS other_cooperated_before
-  FROM sides_by_round
-  WINDOW past AS (PARTITION BY run_id, agent ORDER BY round)
+    now.*,
+    before.cooperated AS cooperated_before,
+    before.other_cooperated AS other_cooperated_before
+  FROM sides_by_round AS now
+  LEFT JOIN sides_by_round AS before
+    ON now.run_id = before.run_id
+    AND now.agent = before.agent
+    AND now.round = before.round + 1
 ),
 sides AS (
   SELECT
