@@ -1,7 +1,8 @@
-"""Questions in SQL to the finished database: `ask` gives the answer's columns and rows, `show_*` write them as text.
+"""Questions in SQL to the database: `ask` gives the answer's columns and rows, `show_*` write them as text.
 
 It cannot change anything: the database is opened read-only, DuckDB is shut off from all other files and from the
-network, and only statements that read are let through. It makes no tables; those come from `fishpool.database`.
+network, and only statements that read are let through. Where there is no database yet, the same tables are views over
+the Parquet files that a run has finished so far; both come from `fishpool.database`.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from fishpool.terminal import visible
+from fishpool.screen import screen, visible, wrapped
 
 if TYPE_CHECKING:
     import duckdb
 
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {  # in an order in which they can be set one by one
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a table name never means a Python variable
     "temp_directory": "",  # nothing is spilt to disk
+    "enable_external_access": False,
     "lock_configuration": True,
 }
 _READING = ("SELECT", "MULTI")  # MULTI is PIVOT; SHOW, DESCRIBE, SUMMARIZE, FROM and VALUES are SELECT
@@ -49,21 +50,94 @@ class Answer:
 
 
 @contextmanager
-def ask(database: Path, sql: str) -> Iterator[Answer]:
+def opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that reads the database, or the tables that are to be in it; QueryError if there is neither."""
+    import duckdb
+
+    from fishpool import database as databases
+
+    if not database.is_file():
+        tables = databases.tables_in(_parquet(database))
+        if not tables:
+            raise QueryError(
+                f"{database}: there is no such database, nor any finished table beside it;"
+                " run `snakemake` to make it, or wait until its first tables are done"
+            )
+        with _sentences(), databases.views(tables, _parquet(database)) as connection:
+            for setting, value in _LOCKED.items():
+                connection.execute(f"SET {setting} = {value!r}")
+            yield connection
+        return
+    with _sentences(), duckdb.connect(str(database.resolve()), read_only=True, config=_LOCKED) as connection:
+        yield connection
+
+
+def unfinished(database: Path) -> str:
+    """What an answer is about where there is no database yet, in one sentence; "" where there is one."""
+    if database.is_file():
+        return ""
+    return f"{database} is not made yet; this is about the tables in {_parquet(database)} that are finished so far"
+
+
+@contextmanager
+def ask(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Answer]:
     """The answer to one query, row by row for as long as the context lasts; QueryError if there is none."""
     import duckdb
 
-    if not database.is_file():
-        raise QueryError(f"{database}: there is no such database; run `snakemake` to make it")
     try:
-        with duckdb.connect(str(database.resolve()), read_only=True, config=_LOCKED) as connection:
-            try:
-                cursor = _execute(connection, _one_reading_statement(connection, sql))
-                yield Answer(_different([column[0] for column in cursor.description or ()]), _rows(cursor))
-            except duckdb.Error as error:
-                raise QueryError(_sentence(error, connection)) from None
-    except duckdb.IOException as error:  # not a database, or one that is being written
-        raise QueryError(_one_line(str(error))) from None
+        cursor = _execute(connection, _one_reading_statement(connection, sql))
+        yield Answer(_different([column[0] for column in cursor.description or ()]), _rows(cursor))
+    except duckdb.Error as error:
+        raise QueryError(_sentence(error, connection)) from None
+
+
+def comments_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The comment of each table, or view that stands for one, by name."""
+    return dict(
+        connection.execute(
+            "SELECT table_name, coalesce(comment, '') FROM duckdb_tables()"
+            " UNION ALL SELECT view_name, coalesce(comment, '') FROM duckdb_views() WHERE NOT internal ORDER BY 1"
+        ).fetchall()
+    )
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> Answer:
+    """All tables, with how many rows each has and what a row is."""
+    said = comments_of(connection)
+    rows = [(name, connection.table(_quoted(name)).count("*").fetchall()[0][0], said[name]) for name in said]
+    return Answer(("table", "rows", "a row is"), iter([(name, rows, _row_of(comment)) for name, rows, comment in rows]))
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[str, Answer]:
+    """What is said about a table, and its columns with types and comments; QueryError if there is no such table."""
+    said = comments_of(connection)
+    if table not in said:
+        raise QueryError(_no_table(table, connection))
+    found = connection.execute(
+        "SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()"
+        " WHERE table_name = ? ORDER BY column_index",
+        [table],
+    ).fetchall()
+    return said[table], Answer(("column", "type", "comment"), iter(found))
+
+
+def show_comment(comment: str, out: TextIO) -> None:
+    for line in wrapped(" ".join(comment.split()), screen(out).width):
+        print(line.rstrip(), file=out)
+
+
+def show_list(answer: Answer, out: TextIO) -> None:
+    """All rows, the last column on as many lines as it needs."""
+    rows = [[_cell(value) for value in row] for row in answer.rows]
+    short = [max(map(len, column)) for column in zip(answer.columns, *rows, strict=True)][:-1]
+    indent = sum(short) + 2 * len(short)
+    room = max(screen(out).width - indent, 30)
+    for *cells, last in [answer.columns, *rows]:
+        start = "  ".join(cell.ljust(width) for cell, width in zip(cells, short, strict=True))
+        first, *rest = wrapped(last, room)
+        print(f"{start}  {first}".rstrip(), file=out)
+        for line in rest:
+            print(f"{' ' * indent}{line}".rstrip(), file=out)
 
 
 def show_table(answer: Answer, out: TextIO) -> None:
@@ -142,18 +216,69 @@ def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[Sequence[Any]]:
         yield from batch
 
 
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Why a database cannot be opened or read, as QueryError."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:  # not a database, or one that is being written, or a table that is gone again
+        raise QueryError(_one_line(str(error))) from None
+
+
+def _parquet(database: Path) -> Path:
+    return database.parent / "parquet"
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def _row_of(comment: str) -> str:
+    """From a comment that opens "TABLE: a row is ..", what a row is."""
+    return re.split(r"[.;:](?: |$)", comment.partition(": a row is ")[2] or comment, maxsplit=1)[0]
+
+
+_UNKNOWN_TABLE = re.compile(r'Catalog Error: Table with name "?(.*?)"? does not exist', re.DOTALL)
+_UNKNOWN_COLUMN = re.compile(
+    r'Binder Error: (?:Referenced column|Table "(?P<table>.*)" does not have a column named|Column)'
+    r' "(?P<column>.*)"[^"]*\n+Candidate bindings:(?P<near>.*)',
+    re.DOTALL,
+)
+_UNKNOWN_JOINED = re.compile(r'Binder Error: Column "(.*)" does not exist on (?:left|right) side of join', re.DOTALL)
+_UNKNOWN_ALIAS = re.compile(r'Binder Error: Referenced table "(.*)" not found!\nCandidate tables:(.*)', re.DOTALL)
+
+
 def _sentence(error: duckdb.Error, connection: duckdb.DuckDBPyConnection) -> str:
-    """DuckDB's own words on one line, without the quoted query; for an unknown table the tables that there are."""
+    """What is wrong in one line: the nearest column or table for one that is unknown, else DuckDB's own words."""
     text = str(error).split("\n\nLINE ")[0]
-    unknown = re.match(r'Catalog Error: Table with name "?(.*?)"? does not exist', text)
-    if unknown:
-        tables = [
-            name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
-        ]
-        near = get_close_matches(unknown[1], tables, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        text = f"there is no table {unknown[1]}; expected one of {', '.join(tables)}{meant}"
+    if unknown := _UNKNOWN_TABLE.match(text):
+        return _no_table(unknown[1], connection)
+    if unknown := _UNKNOWN_COLUMN.match(text):
+        where = f" in {unknown['table']}" if unknown["table"] else ""
+        return _one_line(f"there is no column {unknown['column']}{where}{_did_you_mean(unknown['near'])}")
+    if unknown := _UNKNOWN_JOINED.match(text):
+        columns = connection.execute("SELECT DISTINCT column_name FROM duckdb_columns() ORDER BY 1").fetchall()
+        near = " ".join(f'"{name}"' for name in get_close_matches(unknown[1], [name for (name,) in columns], n=1))
+        return _one_line(f"there is no column {unknown[1]} on both sides of the join{_did_you_mean(near)}")
+    if unknown := _UNKNOWN_ALIAS.match(text):
+        return _one_line(f"the query names no table {unknown[1]} after FROM{_did_you_mean(unknown[2])}")
     return _one_line(text)
+
+
+_LIST_THEM = "`fishpool sql --tables` lists those that there are"
+
+
+def _no_table(name: str, connection: duckdb.DuckDBPyConnection) -> str:
+    near = get_close_matches(name, comments_of(connection), n=1)
+    return _one_line(f"there is no table {name}; {f'did you mean {near[0]}?' if near else _LIST_THEM}")
+
+
+def _did_you_mean(candidates: str) -> str:
+    """From DuckDB's quoted candidates, nearest first."""
+    near = re.findall(r'"([^"]*)"', candidates)[:3]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _one_line(text: str) -> str:

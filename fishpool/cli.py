@@ -1,4 +1,4 @@
-"""The command `fishpool`: check a config, play a game, ask the database in SQL, publish replies, clean up, an arena.
+"""The command `fishpool`: check, see how far it is, play yourself, ask and replay, publish, clean up, an arena.
 
 It plays no study (that is `snakemake`'s), and each command imports what it needs when it runs. Exit codes: 0, 2 for
 whatever the user can put right (one sentence a fault on standard error), 130 when interrupted.
@@ -11,14 +11,21 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fishpool import __version__
+from fishpool.screen import aligned, visible
 
 if TYPE_CHECKING:
+    import duckdb
+
     from fishpool.study import Config
+
+
+RESULTS, DATABASE = Path("results"), "fishpool.duckdb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,15 +66,10 @@ def check(arguments: argparse.Namespace) -> int:
         names = textwrap.shorten(", ".join(condition.name for condition in study.conditions), 60, placeholder=" ..")
         rows.append((study.name, study.game, names, f"{seeds:,}", *(f"{count:,}" for count in counts)))
     rows.append(("total", "", "", "", *(f"{total:,}" for total in totals)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
-        print("  ".join(cells))
+    for line in aligned(rows, left=3):
+        print(line)
     for cost in costs.estimate(config):
-        print(
-            f"{cost.study} asks {cost.server}/{cost.model} up to {cost.calls:,} times, repairs aside: "
-            f"about {cost.tokens_in:,} tokens in, at most {cost.tokens_out:,} out"
-        )
+        print(cost.words)
     return 0
 
 
@@ -83,12 +85,52 @@ def doctor(arguments: argparse.Namespace) -> int:
 def sql(arguments: argparse.Namespace) -> int:
     from fishpool import ask
 
-    show = ask.show_csv if arguments.csv else ask.show_json if arguments.json else ask.show_table
+    show = ask.show_csv if arguments.csv else ask.show_json if arguments.json else None
     try:
-        with ask.ask(arguments.database, arguments.query) as answer:
-            show(answer, sys.stdout)
+        with _opened(arguments.database) as connection:
+            if arguments.tables is None:
+                with ask.ask(connection, arguments.query) as answer:
+                    (show or ask.show_table)(answer, sys.stdout)
+            elif not arguments.tables:
+                (show or ask.show_list)(ask.tables_of(connection), sys.stdout)
+            else:
+                comment, answer = ask.columns_of(connection, arguments.tables)
+                if not show and comment:
+                    ask.show_comment(f"{comment}\n", sys.stdout)
+                (show or ask.show_list)(answer, sys.stdout)
     except ask.QueryError as error:
         return _fail(str(error))
+    return 0
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    from fishpool import ask
+    from fishpool import replay as replays
+    from fishpool.screen import screen
+    from fishpool.transcript import transcript
+
+    try:
+        with _opened(arguments.database or arguments.results / DATABASE) as connection:
+            (run,) = replays.load_runs(connection, [arguments.run_id])
+    except (ask.QueryError, replays.UnknownRun) as error:
+        return _fail(visible(str(error)))
+    for line in transcript(run, screen(sys.stdout), arguments.prompts):
+        print(line)
+    return 0
+
+
+def status(arguments: argparse.Namespace) -> int:
+    from fishpool import status as states
+    from fishpool.models.faults import Stop
+
+    config = _config(arguments)
+    if config is None:
+        return 2
+    try:
+        for line in states.report(config, Path()):
+            print(line)
+    except Stop as stop:
+        return _fail(str(stop))
     return 0
 
 
@@ -174,6 +216,17 @@ def arena_export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """`ask.opened`, with a word on standard error where the database is not made yet."""
+    from fishpool import ask
+
+    with ask.opened(database) as connection:
+        if note := ask.unfinished(database):
+            print(note, file=sys.stderr)
+        yield connection
+
+
 def _config(arguments: argparse.Namespace) -> Config | None:
     """The config that the options name; None, after one sentence a fault, if there is something wrong with it."""
     from fishpool import study
@@ -232,13 +285,30 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.set_defaults(command=doctor)
 
+    command = commands.add_parser(
+        "status", parents=[configured], help="what is done, what is running, and what is still to be played and paid"
+    )
+    command.set_defaults(command=status)
+
     command = commands.add_parser("sql", help="ask the database in SQL (read-only)")
-    command.add_argument("query", help='such as "SELECT player, mean_score FROM pd_ranking ORDER BY rank"')
-    command.add_argument("--database", type=Path, default=Path("results/fishpool.duckdb"), metavar="FILE")
+    asked = command.add_mutually_exclusive_group(required=True)
+    asked.add_argument("query", nargs="?", help='such as "SELECT player, mean_score FROM pd_ranking ORDER BY rank"')
+    asked.add_argument(
+        "--tables", nargs="?", const="", metavar="TABLE", help="what there is to ask: the tables, or a table's columns"
+    )
+    command.add_argument("--database", type=Path, default=RESULTS / DATABASE, metavar="FILE")
     form = command.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="all rows as comma-separated values")
     form.add_argument("--json", action="store_true", help="all rows as a JSON list of objects")
     command.set_defaults(command=sql)
+
+    command = commands.add_parser("replay", help="a run as it was played, round by round")
+    command.add_argument("run_id", metavar="RUN_ID", help="such as talk:both:0, from the column run_id of any table")
+    place = command.add_mutually_exclusive_group()
+    place.add_argument("--database", type=Path, metavar="FILE", help="the database that holds the run")
+    place.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="the results folder it is in")
+    command.add_argument("--prompts", action="store_true", help="show whole what each model was shown")
+    command.set_defaults(command=replay)
 
     journaled = argparse.ArgumentParser(add_help=False)
     journaled.add_argument(

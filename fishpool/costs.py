@@ -48,6 +48,13 @@ class Cost:
     tokens_in: int
     tokens_out: int
 
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.study} asks {self.server}/{self.model} up to {self.calls:,} times, repairs aside: "
+            f"about {self.tokens_in:,} tokens in, at most {self.tokens_out:,} out"
+        )
+
 
 def estimate(config: Config) -> tuple[Cost, ...]:
     """One entry a selected study and model that will be asked, in the order of the config; a replay asks nobody."""

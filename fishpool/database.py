@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+_KEYS = ("run_id", "study", "condition", "seed", "round", "agent", "player")  # mean the same in every table
+_WORKFLOW = Path(__file__).parents[1] / "workflow"
+
 
 def connect(tables: Mapping[str, Sequence[Path]], threads: int = 1) -> duckdb.DuckDBPyConnection:
     """An in-memory database in which each table is a view over its Parquet files; knows `bootstrap_interval`."""
@@ -54,11 +57,53 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
     with replacing(output) as part, duckdb.connect(str(part), config={"threads": threads}) as connection:
         for table, files in tables.items():
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
-            if table in comments:
-                connection.execute(f"COMMENT ON TABLE {_quoted(table)} IS {_literal(comments[table])}")
-            for column, comment in records.comments(table).items():
-                if column in connection.table(table).columns:
-                    connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
+            _comment(connection, "TABLE", table, comments)
+
+
+def tables_in(parquet: Path) -> dict[str, list[Path]]:
+    """The finished Parquet files by table: TABLE/STUDY/CONDITION.parquet, TABLE/STUDY.parquet or TABLE.parquet."""
+    tables: dict[str, list[Path]] = {}
+    for file in sorted(parquet.rglob("*.parquet")):
+        tables.setdefault(file.relative_to(parquet).parts[0].removesuffix(".parquet"), []).append(file)
+    return tables
+
+
+def views(tables: Mapping[str, Sequence[Path]], folder: Path) -> duckdb.DuckDBPyConnection:
+    """An in-memory database in which each table is a view, with its comments, over files that are there so far.
+
+    All files are below `folder`; the settings that lock it to that folder are the caller's, once it has the views.
+    """
+    import duckdb
+
+    comments = table_comments()
+    connection = duckdb.connect()
+    connection.execute(f"SET allowed_directories = [{_literal(str(folder.resolve()))}]")
+    for table, files in tables.items():
+        connection.read_parquet([str(file.resolve()) for file in files], union_by_name=True).create_view(table)
+        _comment(connection, "VIEW", table, comments)
+    return connection
+
+
+def table_comments() -> dict[str, str]:
+    """What is said about each table where it is defined; nothing where fishpool is installed without its workflow."""
+    import yaml
+
+    said: dict[str, str] = {}
+    if (_WORKFLOW / "schemas" / "tables.yaml").is_file():
+        said |= yaml.safe_load((_WORKFLOW / "schemas" / "tables.yaml").read_text(encoding="utf-8"))
+    return said | {file.stem: header(file.read_text(encoding="utf-8")) for file in _WORKFLOW.glob("sql/**/*.sql")}
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: str, comments: Mapping[str, str]) -> None:
+    """Set the comments of a table or view, and those of its columns."""
+    if table in comments:
+        connection.execute(f"COMMENT ON {kind} {_quoted(table)} IS {_literal(comments[table])}")
+    there = connection.table(_quoted(table)).columns
+    keys = {**records.comments("turns"), **records.comments("runs")}
+    said = {name: keys[name] for name in _KEYS} | records.comments(table)
+    for column, comment in said.items():
+        if column in there:
+            connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(column)} IS {_literal(comment)}")
 
 
 def header(sql: str) -> str:

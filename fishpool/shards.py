@@ -121,7 +121,7 @@ def write(
                 buffer.seek(0)
                 lines[table].write(line_checksums(buffer))
             if progress:
-                progress.add(len(frames["runs"]))
+                progress.add(len(frames["runs"]), frames.get("replies"))
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
@@ -148,25 +148,60 @@ def line_checksums_of(file: Path) -> Path:
 
 
 class Progress:
-    """Tells standard error how far a job is, at most every two seconds, and once at the end."""
+    """Tells standard error how far a job is, at most every two seconds, and once at the end.
+
+    Where models play it also counts their calls, and the tokens of those that were not read in the journal.
+    """
 
     def __init__(self, what: str, total: int, unit: str = "games"):
         self._what, self._total, self._unit = what, total, unit
-        self._done = 0
+        self._done = self._calls = self._journalled = self._tokens = 0
         self._started = self._told = time.monotonic()
 
-    def add(self, number: int) -> None:
+    def add(self, number: int, replies: pl.DataFrame | None = None) -> None:
+        """So many more are done; `replies` are the rows of that table that came with them."""
         self._done += number
+        if replies is not None:
+            asked = replies.filter(~replies["from_journal"])
+            self._calls += len(replies)
+            self._journalled += len(replies) - len(asked)
+            self._tokens += sum(int(asked[name].sum()) for name in ("tokens_in", "tokens_out"))
         now = time.monotonic()
         if now - self._told >= 2 and self._done < self._total:
             self._told = now
-            rate = self._done / (now - self._started)
-            left = (self._total - self._done) / rate
-            self._say(f"{self._done:,} of {self._total:,} {self._unit}, {rate:,.0f} a second, {left:.0f} s left")
+            seconds = now - self._started
+            left = _duration((self._total - self._done) * seconds / self._done) if self._done else "unknown time"
+            self._say(
+                f"{self._done:,} of {self._total:,} {self._unit}, {_rate(self._done, seconds)}"
+                f"{self._models(seconds)}, {left} left"
+            )
 
     def end(self) -> None:
         seconds = time.monotonic() - self._started
-        self._say(f"{self._done:,} {self._unit} in {seconds:.1f} s")
+        self._say(f"{self._done:,} {self._unit} in {_duration(seconds)}{self._models(seconds)}")
+
+    def _models(self, seconds: float) -> str:
+        if not self._calls:
+            return ""
+        calls = f", {self._calls:,} calls ({self._journalled:,} from the journal)"
+        return f"{calls}, {self._tokens:,} tokens ({_rate(self._tokens, seconds)})" if self._tokens else calls
 
     def _say(self, text: str) -> None:
         print(f"{self._what}: {text}", file=sys.stderr, flush=True)
+
+
+def _rate(number: int, seconds: float) -> str:
+    rate = number / max(seconds, 1e-3)
+    return (
+        f"{rate:,.0f} a second" if rate >= 1 else f"{60 * rate:,.0f} a minute" if rate >= 1 / 60 else "under 1 a minute"
+    )
+
+
+def _duration(seconds: float) -> str:
+    """As people say it: 0.4 s, 40 s, 12 min, 3 h 20 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

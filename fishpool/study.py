@@ -33,6 +33,12 @@ from fishpool.shards import CHECKSUMS, Player, Shard
 _REPOSITORY = Path(__file__).resolve().parents[1]
 DEFAULT_CONFIG = _REPOSITORY / "config" / "config.yaml"
 SCHEMA = _REPOSITORY / "workflow" / "schemas" / "config.schema.yaml"
+FIGURE_FORMATS = (
+    "svg",
+    "png",
+    "html",
+    "json",
+)  # of every figure; the last, a Vega-Lite specification, is for the report
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # keys of mappings and indices of lists, from the top
 
@@ -143,7 +149,8 @@ class Study:
 class Config:
     """A validated config: `configured` holds all its studies, `studies` those that `only` leaves.
 
-    `servers` has every key of each server; `journal` is the SQLite file of the models' replies.
+    `servers` has every key of each server; `journal` is the SQLite file of the models' replies; `report_runs` is
+    "sample", "all" or a list of run ids; `figure_formats` are the endings of the figures' files.
     """
 
     results: str
@@ -152,6 +159,8 @@ class Config:
     servers: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     journal: str = ""
     offline: bool = False
+    figure_formats: tuple[str, ...] = FIGURE_FORMATS
+    report_runs: str | tuple[str, ...] = "sample"
 
 
 def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:
@@ -220,6 +229,8 @@ def _config(review: _Review) -> Config:
         for name, study in given["studies"].items()
     )
     only = given.get("only", [study.name for study in studies])
+    formats = given.get("figure_format", [])
+    report_runs = given.get("report_runs", _default("report_runs"))
     return Config(
         results=results,
         configured=studies,
@@ -227,6 +238,8 @@ def _config(review: _Review) -> Config:
         servers={name: _server(server) for name, server in _servers(given).items()},
         journal=given.get("journal") or f"{results}/journal.sqlite",
         offline=given.get("offline", _default("offline")),
+        figure_formats=tuple(dict.fromkeys([*FIGURE_FORMATS, *([formats] if isinstance(formats, str) else formats)])),
+        report_runs=report_runs if isinstance(report_runs, str) else tuple(report_runs),
     )
 
 
@@ -650,8 +663,13 @@ def _liars_and_others(parameters: Mapping[str, Any]) -> tuple[int, frozenset[str
     return sum(name in LIARS for name in agents), frozenset(agents) - LIARS
 
 
-# What tells the conditions of a study apart in a figure: in words, and as a value. RQ1 has a panel for each condition.
+# What tells the conditions of a study apart in a figure: in words, and as a value. RQ1 has a panel for each condition,
+# RQ4 shows all together.
 _PLACES: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "rq02": (
+        "permission, or in the set of players",
+        lambda given: (given["permission"], tuple(dict.fromkeys(given["agents"]))),
+    ),
     "rq03": (
         "the fine, in audit_q times fine, or in who fishes",
         lambda given: (given["fine"], given["audit_q"] * given["fine"], frozenset(given["agents"])),
@@ -659,6 +677,7 @@ _PLACES: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
     "rq05": ("speech", lambda given: given["speech"]),
     "rq06": ("the number of liars, or in who the others are", _liars_and_others),
     "rq07": ("stock or memory", lambda given: (given["stock"], given["memory"])),
+    "rq08": ("horizon", lambda given: given["horizon"]),
 }
 
 

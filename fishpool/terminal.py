@@ -17,13 +17,10 @@ from contextlib import suppress
 from enum import StrEnum
 from threading import Thread
 
+from fishpool.screen import visible
+
 _INPUT = 0  # the descriptor of standard input
 _WIDEST = 100  # longer lines are hard to read
-
-
-def visible(text: str) -> str:
-    """Text in which line ends, a terminal's escapes and marks that turn the direction of writing are spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class Style(StrEnum):

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from built_results import build
 
 from fishpool.analysis.inference import register
 from fishpool.games.commons import Parameters, parameters_of
@@ -72,6 +73,15 @@ def pools() -> Callable[..., duckdb.DuckDBPyConnection]:
         return fill(play(conditions, seeds))
 
     return played
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished results folder of small studies, see `built_results`; not to be changed."""
+    results = tmp_path_factory.mktemp("built") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        build(results, patch)
+    return results
 
 
 @pytest.fixture

@@ -126,8 +126,17 @@ def test_csv_and_json_hold_every_row_and_value(capsys, database):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT * FROM rns", "there is no table rns; expected one of runs, turns; did you mean runs?"),
-        ("SELECT scor FROM runs", 'Candidate bindings: "score"'),
+        ("SELECT * FROM rns", "there is no table rns; did you mean runs?"),
+        ("SELECT * FROM nothing_like_it", "there is no table nothing_like_it; `fishpool sql --tables` lists those"),
+        ("SELECT scor FROM runs", "there is no column scor; did you mean score"),
+        ("SELECT r.scor FROM runs r", "there is no column scor in r; did you mean score"),
+        ("SELECT * EXCLUDE (scor) FROM runs", "there is no column scor; did you mean score"),
+        (
+            "SELECT * FROM runs JOIN runs r USING (runid)",
+            "no column runid on both sides of the join; did you mean run_id?",
+        ),
+        ("SELECT rns.seed FROM runs", "the query names no table rns after FROM; did you mean runs?"),
+        ('SELECT "x\n\x1b[31my" FROM runs', r"there is no column x \x1b[31my"),
         ("SELEC 1", "syntax error"),
         ("SELECT 'a'::INTEGER", "Could not convert string 'a'"),
         ("", "expected one query, found none"),
@@ -188,7 +197,10 @@ def test_a_database_that_is_missing_or_is_none_gets_one_sentence(capsys, tmp_pat
     assert fishpool(capsys, "sql", "SELECT 1") == (
         2,
         [],
-        ["results/fishpool.duckdb: there is no such database; run `snakemake` to make it"],
+        [
+            "results/fishpool.duckdb: there is no such database, nor any finished table beside it;"
+            " run `snakemake` to make it, or wait until its first tables are done"
+        ],
     )
     Path("some.txt").write_text("no database")
     code, _, err = fishpool(capsys, "sql", "SELECT 1", "--database", "some.txt")

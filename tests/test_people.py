@@ -21,8 +21,9 @@ from fishpool import records, stale, study
 from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import PAYOFF, Choice
 from fishpool.players import person
+from fishpool.screen import visible
 from fishpool.tabulate import tabulate
-from fishpool.terminal import Console, visible
+from fishpool.terminal import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = "channels=[promise,report,discuss,chat]"

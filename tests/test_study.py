@@ -812,11 +812,13 @@ def test_a_pool_that_cannot_be_gets_one_sentence(base, condition, said):
 @pytest.mark.parametrize(
     ("question", "one", "other", "differ"),
     [
+        ("rq02", {"agents": ["2*grim", "salami"]}, {"agents": ["grim", "2*salami"]}, "permission, or in the set of pl"),
         ("rq03", {"audit_q": 0.5, "fine": 2}, {"audit_q": 0.5, "fine": 2, "rounds": 3}, "the fine, in audit_q times"),
         ("rq03", {"audit_q": 0.5, "fine": 0}, {"audit_q": 0.1, "fine": 0}, "the fine, in audit_q times"),
         ("rq05", {}, {"rounds": 3}, "speech"),
         ("rq06", {"agents": ["2*grim", "salami"]}, {"agents": ["opportunist", "3*grim"]}, "the number of liars"),
         ("rq07", {"stock": "noisy"}, {"stock": "noisy", "noise": 0.5}, "stock or memory"),
+        ("rq08", {"horizon": "unknown"}, {"horizon": "unknown", "rounds": 3}, "horizon"),
     ],
 )
 def test_a_study_does_not_ask_a_question_that_puts_two_conditions_on_one_place(question, one, other, differ):
@@ -829,12 +831,15 @@ def test_a_study_does_not_ask_a_question_that_puts_two_conditions_on_one_place(q
 @pytest.mark.parametrize(
     ("questions", "one", "other"),
     [
+        (["rq02"], {}, {"permission": "forbid"}),
+        (["rq02"], {"agents": ["grim", "salami"]}, {"agents": ["grim", "greedy_liar"]}),
         (["rq03"], {"audit_q": 0.5, "fine": 2}, {"audit_q": 0.25, "fine": 4}),
         (["rq03"], {"agents": ["grim", "salami"]}, {"agents": ["grim", "greedy_liar"]}),
         (["rq05"], {}, {"speech": "forced_truth"}),
         (["rq06"], {"agents": ["2*grim", "salami"]}, {"agents": ["2*conditional", "salami"]}),
         (["rq06"], {"agents": ["2*grim", "salami"]}, {"agents": ["grim", "2*salami"]}),
         (["rq07"], {"stock": "noisy"}, {"stock": "noisy", "memory": "none"}),
+        (["rq08"], {}, {"horizon": "unknown"}),
         (["rq01", "rq04"], {}, {"rounds": 3}),
     ],
 )
@@ -847,3 +852,23 @@ def test_the_figures_count_the_same_liars_as_the_check():
     text = (ROOT / "workflow" / "sql" / "commons" / "commons_conditions.sql").read_text(encoding="utf-8")
     named = re.findall(r"agent (?:NOT )?IN \(([^)]*)\)", text)
     assert [set(re.findall(r"'(\w+)'", names)) for names in named] == [LIARS, LIARS]
+
+
+@pytest.mark.parametrize(
+    ("given", "formats"),
+    [
+        ({}, ("svg", "png", "html", "json")),
+        ({"figure_format": "pdf"}, ("svg", "png", "html", "json", "pdf")),
+        ({"figure_format": ["png", "pdf"]}, ("svg", "png", "html", "json", "pdf")),
+        ({"figure_format": "svg"}, ("svg", "png", "html", "json")),
+    ],
+)
+def test_a_format_is_added_to_those_that_every_figure_has(given, formats):
+    assert study.load(pool() | given).figure_formats == formats
+
+
+def test_formats_are_asked_for_on_the_command_line():
+    assert study.overrides(["figure_format=pdf"]) == {"figure_format": "pdf"}
+    assert study.overrides(["figure_format=[png,pdf]"]) == {"figure_format": ["png", "pdf"]}
+    with pytest.raises(ConfigError, match=r"figure_format\[1\] is 'gif'; expected one of pdf, svg, png, html"):
+        study.load(pool() | {"figure_format": ["pdf", "gif"]})

@@ -18,7 +18,15 @@ def told_apart(field: str, names: Sequence[str]) -> dict[str, Any]:
 
     The dash encodes the field `line`, a copy: a dash of the field itself would fray the symbols of the legend.
     """
-    legend = alt.Legend(title=field, orient="top", direction="horizontal", titleOrient="left", columns=6, offset=4)
+    legend = alt.Legend(
+        title=field,
+        orient="top",
+        direction="horizontal",
+        titleOrient="left",
+        columns=6,
+        offset=4,
+        symbolStrokeWidth=0,
+    )
 
     def channel(kind: Any, field: str, values: Sequence[Any], legend: Any) -> Any:
         scale = alt.Scale(domain=list(names), range=[values[i % len(values)] for i in range(len(names))])

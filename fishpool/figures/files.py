@@ -1,15 +1,20 @@
-"""A chart as files: SVG and PNG for print, HTML for the screen.
+"""A chart as files: SVG, PNG and PDF for print, HTML for the screen, its Vega-Lite specification for the report.
 
 It draws no figure and knows no question. Source: Altair's own writers, with vl-convert as the renderer; a file appears
-whole under its name or not at all.
+whole under its name or not at all. What a PNG carries besides its pixels follows the PNG specification (W3C, third
+edition, 11.3.3 iTXt).
 """
 
 from __future__ import annotations
 
 import json
+import struct
+import zlib
+from collections.abc import Callable, Iterable
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import altair as alt
@@ -18,6 +23,8 @@ from fishpool.files import replacing
 
 _PIXELS_PER_INCH = 96  # the unit of a figure's sizes, and that of SVG
 _DOTS_PER_PIXEL = 3  # whole, so that cells of whole pixels meet without seams
+_POINTS_PER_INCH = 72  # the unit of PDF
+_SVG = "http://www.w3.org/2000/svg"
 
 
 class _ScriptSafe(json.JSONEncoder):
@@ -27,10 +34,13 @@ class _ScriptSafe(json.JSONEncoder):
         return super().encode(o).replace("<", "\\u003c")
 
 
-def save(chart: Any, stem: Path) -> None:
-    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network."""
+def save(chart: Any, stem: Path, formats: Iterable[str] = ("svg", "png", "html", "json")) -> None:
+    """Write `<stem>.svg`, `<stem>.png` (288 dots an inch) and `<stem>.html`, which needs no network, and `<stem>.json`.
+
+    `formats` are the endings to write; `pdf` is one more, in which the fonts are embedded.
+    """
     with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
-        contents = {"svg": _svg(chart), "png": _png(chart), "html": _html(chart)}
+        contents = {ending: _WRITERS[ending](chart) for ending in formats}
     for ending, content in contents.items():
         with replacing(stem.with_name(f"{stem.name}.{ending}")) as part:
             part.write_bytes(content)
@@ -46,8 +56,50 @@ def _svg(chart: Any) -> bytes:
 def _png(chart: Any) -> bytes:
     buffer = BytesIO()
     # The renderer multiplies the scale by dots an inch over 72, its own unit.
-    chart.save(buffer, format="png", ppi=_DOTS_PER_PIXEL * _PIXELS_PER_INCH, scale_factor=72 / _PIXELS_PER_INCH)
-    return buffer.getvalue()
+    chart.save(
+        buffer, format="png", ppi=_DOTS_PER_PIXEL * _PIXELS_PER_INCH, scale_factor=_POINTS_PER_INCH / _PIXELS_PER_INCH
+    )
+    return _described(buffer.getvalue(), chart.description)
+
+
+def _described(png: bytes, description: str) -> bytes:
+    """The image with its description as a text chunk, which readers of metadata show as alternative text."""
+    header = 8 + 25  # the signature, and the chunk IHDR, which comes first
+    # keyword, not compressed, no language, no translated keyword
+    content = b"iTXtDescription\0\0\0\0\0" + description.encode()
+    chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
+    return png[:header] + chunk + png[header:]
+
+
+def _pdf(chart: Any) -> bytes:
+    """Of the SVG's size in print: the renderer takes a pixel, 1/96 inch, for a point, 1/72 inch."""
+    import vl_convert
+
+    image = ElementTree.fromstring(_svg(chart))
+    for side in ("width", "height"):
+        image.set(side, f"{float(image.attrib[side]) * _POINTS_PER_INCH / _PIXELS_PER_INCH:g}")
+    _flatten(image)
+    return bytes(vl_convert.svg_to_pdf(ElementTree.tostring(image, encoding="unicode")))
+
+
+def _flatten(element: ElementTree.Element) -> None:
+    """Groups that only move what is in them are resolved, because a PDF nests no more than 28 deep."""
+    children = []
+    for child in element:
+        _flatten(child)
+        if child.tag == f"{{{_SVG}}}g" and _looks(child) <= {"transform"}:
+            for inner in child:
+                moved = " ".join(filter(None, (child.get("transform"), inner.get("transform"))))
+                inner.attrib.update({"transform": moved} if moved else {})
+            children += list(child)
+        else:
+            children.append(child)
+    element[:] = children
+
+
+def _looks(group: ElementTree.Element) -> set[str]:
+    """A group's attributes but for those that only say what it is."""
+    return {name for name in group.attrib if name not in ("class", "role") and not name.startswith("aria-")}
 
 
 def _html(chart: Any) -> bytes:
@@ -55,3 +107,10 @@ def _html(chart: Any) -> bytes:
     options = {"renderer": "svg", "actions": {"export": True, "source": False, "compiled": False, "editor": False}}
     chart.save(buffer, format="html", inline=True, embed_options=options, json_kwds={"cls": _ScriptSafe})
     return buffer.getvalue().encode()
+
+
+def _json(chart: Any) -> bytes:
+    return str(chart.to_json()).encode()
+
+
+_WRITERS: dict[str, Callable[[Any], bytes]] = {"svg": _svg, "png": _png, "html": _html, "json": _json, "pdf": _pdf}

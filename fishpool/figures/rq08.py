@@ -21,6 +21,8 @@ _PANELS = {
     "misreport": ("misreport_rate", "false reports (share of reports)"),
 }
 
+_APART = 0.05  # least distance of two names, a line of text
+
 
 def chart(commons_lies_rounds: pl.DataFrame, commons_conditions: pl.DataFrame) -> Any:
     """The figure from the two tables: a row of panels a study."""
@@ -50,6 +52,7 @@ def chart(commons_lies_rounds: pl.DataFrame, commons_conditions: pl.DataFrame) -
 def _panel(rates: pl.DataFrame, prefix: str) -> Any:
     field, title = _PANELS[prefix]
     encodings = told_apart("horizon", style.in_order(rates["horizon"]))
+    encodings["color"].legend = encodings["shape"].legend = None  # lines bear their names
     last = max(rates["round"].to_list())
     x = alt.X(
         "round",
@@ -64,10 +67,21 @@ def _panel(rates: pl.DataFrame, prefix: str) -> Any:
     band = alt.Chart(rates.drop_nulls([low, high])).mark_area(opacity=0.2)
     line = alt.Chart(rates.drop_nulls(field)).mark_line(strokeWidth=1.6)
     marks = alt.Chart(rates.drop_nulls(field)).mark_point(filled=True, size=32, opacity=1)
+    ends = alt.Chart(_ends(rates, field)).mark_text(align="left", dx=6, fontSize=style.SMALL)
     return alt.layer(
         band.encode(x=x, y=alt.Y(low, type="quantitative", scale=scale, axis=axis), y2=high, color=encodings["color"]),
         line.encode(x=x, y=y, color=encodings["color"], strokeDash=encodings["dash"]),
         marks.encode(x=x, y=y, color=encodings["color"], shape=encodings["shape"], tooltip=tooltip),
-        width=290,
+        ends.encode(x=x, y=alt.Y("place", type="quantitative"), text="horizon:N", color=encodings["color"]),
+        width=262,
         height=200,
     )
+
+
+def _ends(rates: pl.DataFrame, field: str) -> pl.DataFrame:
+    """Where each line's name stands: at its last point, but not on the name below."""
+    last = rates.drop_nulls(field).sort("round").group_by("horizon", maintain_order=True).last().sort(field)
+    places: list[float] = []
+    for value in last[field]:
+        places.append(max(value, places[-1] + _APART) if places else value)
+    return last.select("horizon", "round", place=pl.Series(places, dtype=pl.Float64))

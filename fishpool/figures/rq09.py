@@ -7,7 +7,9 @@ source is the tables pd_matchups, pd_ranking and pd_rounds (whose last round is 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -22,49 +24,98 @@ _COLUMNS = ["player", "opponent", "matches", "mean_score", "score_low", "score_h
 
 _HEATMAP = 200
 _ESTIMATES = 62
-_CELL = (9, 32)  # least and greatest side of a cell
+_CELL = (9, 26)  # least and greatest side of a cell
+_WIDE = 180  # from this width on a heatmap has room for the title of its scale in one line
 _NUMBERED = 22  # from this side on a cell has room for its number
+_FEW = 6  # up to so many players, the conditions of a study share their columns
 
 
 def chart(pd_matchups: pl.DataFrame, pd_ranking: pl.DataFrame, pd_rounds: pl.DataFrame) -> Any:
     """The figure from the three tables, each over any number of studies and conditions."""
     if pd_matchups.is_empty():
         return style.no_data(QUESTION)
-    domains = {
-        "cells": style.extent(pd_matchups, "mean_score"),
-        "mean_score": style.extent(pd_ranking, "mean_score", "score_low", "score_high"),
-        "strength": style.extent(pd_ranking, "strength", "strength_low", "strength_high"),
-    }
-    rows = []
-    for study, condition in pd_matchups.select("study", "condition").unique(maintain_order=True).iter_rows():
-        here = (pl.col("study") == study) & (pl.col("condition") == condition)
-        length = max(pd_rounds.filter(here)["round"], default=None)
-        points = f"points a match of {length} round{'s'[: length > 1]}" if length else "points a match"
-        panels = _panels(pd_matchups.filter(here), pd_ranking.filter(here), points, domains)
-        rows.append(
-            alt.hconcat(*panels, spacing=9, title=style.heading(f"{study}: {condition}")).resolve_scale(
-                color="independent"
-            )
-        )
-    figure = alt.vconcat(*rows, spacing=22).resolve_scale(color="independent")
+    blocks: list[Any] = []
+    left_out, few = [], False
+    for study in style.in_order(pd_matchups["study"]):
+        here = pl.col("study") == study
+        matchups, ranking, rounds = (table.filter(here) for table in (pd_matchups, pd_ranking, pd_rounds))
+        count = len({*matchups["player"], *matchups["opponent"]})
+        if count > style.MOST:
+            left_out.append(style.left_out(study, count, "pd_matchups and pd_ranking"))
+        few |= count <= _FEW and matchups["condition"].n_unique() > 1
+        blocks += _study(study, matchups, ranking, rounds, together=count <= _FEW)
+    figure = alt.vconcat(*blocks, spacing=22).resolve_scale(color="independent")
+    order = "both by rank"
+    if few:
+        order += f" (in a study of up to {_FEW} players by that in its first condition)"
     notes = [
-        "A row is a player, a column its opponent, both by rank. Framed cells: self-play, which no ranking counts. "
+        f"A row is a player, a column its opponent, {order}. Framed cells: self-play, which no ranking counts. "
         f"{style.numbers(pd_matchups, 'matches')} matches a cell; "
         f"{style.numbers(pd_ranking, 'matches')} matches a player in the ranking.",
         "Bars: 95 % intervals (of means: bootstrap over seeds; of strengths: clustered by seed), none where nothing "
         "varies. In brackets: 95 % interval of the rank. Strength: Bradley–Terry with ties, natural logarithm, mean 0; "
         "n/a: no finite estimate.",
+        *left_out,
     ]
     if _cells_missing(pd_matchups):
         notes.append("Empty cells: no scored round.")
     return style.page(figure, QUESTION, notes, " ".join(_description(pd_matchups, pd_ranking)))
 
 
-def _panels(
-    matchups: pl.DataFrame, ranking: pl.DataFrame, points: str, domains: dict[str, list[float]]
+def _study(
+    study: str, matchups: pl.DataFrame, ranking: pl.DataFrame, rounds: pl.DataFrame, together: bool
 ) -> Iterator[Any]:
-    ranked = ranking.sort("rank", "player", nulls_last=True)["player"]
-    players = style.in_order([*ranked, *matchups["player"], *matchups["opponent"]])
+    """A row of panels a condition, over the same scales; `together`, also over the same columns, named once."""
+    by_rank = ranking.sort("rank", "player", nulls_last=True)
+    everyone = [*matchups["player"], *matchups["opponent"]]
+    conditions = style.in_order(matchups["condition"])
+    players = {
+        name: style.foremost(
+            by_rank.filter(pl.col("condition") == conditions[0 if together else i])["player"], everyone
+        )
+        for i, name in enumerate(conditions)
+    }
+    shown = {name for names in players.values() for name in names}
+    cells = matchups.filter(pl.col("player").is_in(shown), pl.col("opponent").is_in(shown))
+    ranks = ranking.filter(pl.col("player").is_in(shown))
+    domains = {"cells": style.extent(cells, "mean_score")}
+    for field, prefix in (("mean_score", "score"), ("strength", "strength")):
+        if ranks[field].count():
+            domains[field] = style.extent(ranks, field, f"{prefix}_low", f"{prefix}_high")
+    for i, condition in enumerate(conditions):
+        here = pl.col("condition") == condition
+        length = max(rounds.filter(here)["round"], default=None)
+        points = f"points a match of {length} round{'s'[: length > 1]}" if length else "points a match"
+        own = pl.col("player").is_in(players[condition])
+        panels = _panels(
+            matchups.filter(here, own, pl.col("opponent").is_in(players[condition])),
+            ranking.filter(here, own),
+            players[condition],
+            points,
+            domains,
+            _Edges(top=i == 0 or not together, bottom=i == len(conditions) - 1 or not together),
+        )
+        yield alt.hconcat(*panels, spacing=9, title=style.heading(f"{study}: {condition}")).resolve_scale(
+            color="independent"
+        )
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Whether a row of panels has legends and headings (`top`), and names of columns and axes (`bottom`)."""
+
+    top: bool
+    bottom: bool
+
+
+def _panels(
+    matchups: pl.DataFrame,
+    ranking: pl.DataFrame,
+    players: list[str],
+    points: str,
+    domains: dict[str, list[float]],
+    edges: _Edges,
+) -> Iterator[Any]:
     side = min(max(_HEATMAP // len(players), _CELL[0]), _CELL[1])
     size = side * len(players)
 
@@ -72,33 +123,34 @@ def _panels(
         axis = alt.Axis(title=None, domain=False, ticks=False, labelPadding=4) if labels else None
         return alt.Y("player", type="nominal", sort=None, scale=alt.Scale(domain=players), axis=axis)
 
-    yield _ranks(ranking, rows(labels=True), size)
+    yield _ranks(ranking, rows(labels=True), size, edges)
     score = alt.Color(
         "mean_score",
         type="quantitative",
         scale=alt.Scale(scheme="viridis", domain=domains["cells"]),
-        legend=_gradient(f"mean score ({points})", size),
+        legend=_gradient("mean score", f"({points})", size) if edges.top else None,
     )
-    yield _heatmap(matchups, players, rows(), score, ".1f", sum(domains["cells"]) / 2, size, light_is_high=True)
+    middle = sum(domains["cells"]) / 2
+    yield _heatmap(matchups, players, rows(), score, ".1f", middle, size, True, edges)
     rate = alt.Color(
         "cooperation_rate",
         type="quantitative",
         scale=alt.Scale(scheme="blues", domain=[0, 1]),
-        legend=_gradient("cooperation rate (share of rounds)", size, [0, 0.5, 1]),
+        legend=_gradient("cooperation rate", "(share of rounds)", size, [0, 0.5, 1]) if edges.top else None,
     )
-    yield _heatmap(matchups, players, rows(), rate, ".2f", 0.55, size, light_is_high=False)
-    yield _intervals(ranking, "mean_score", "score", ["mean score", "(points a match)"], domains, rows(), size)
-    yield _intervals(ranking, "strength", "strength", ["strength", "(log scale)"], domains, rows(), size)
+    yield _heatmap(matchups, players, rows(), rate, ".2f", 0.55, size, False, edges)
+    yield _intervals(ranking, "mean_score", "score", ["mean score", "(points a match)"], domains, rows(), size, edges)
+    yield _intervals(ranking, "strength", "strength", ["strength", "(log scale)"], domains, rows(), size, edges)
 
 
-def _ranks(ranking: pl.DataFrame, y: alt.Y, size: int) -> Any:
+def _ranks(ranking: pl.DataFrame, y: alt.Y, size: int, edges: _Edges) -> Any:
     """Ranks in figures, with their intervals."""
     interval = pl.format(" [{}–{}]", "rank_low", "rank_high").fill_null("")
     rows = ranking.select("player", text=pl.col("rank").cast(pl.String) + interval)
     text = alt.Chart(rows).mark_text(align="left", fontSize=style.SMALL, color=style.INK)
     text = text.encode(y=y, x=alt.value(0), text="text:N")
     title = alt.TitleParams("player and rank", anchor="start", fontSize=style.SMALL, fontWeight="normal", offset=4)
-    return alt.layer(text, width=37, height=size, title=title)
+    return alt.layer(text, width=37, height=size, title=title if edges.top else alt.Undefined)
 
 
 def _heatmap(
@@ -110,6 +162,7 @@ def _heatmap(
     middle: float,
     size: int,
     light_is_high: bool,
+    edges: _Edges,
 ) -> Any:
     """Player against opponent; self-play apart, as a small square in a frame; the numbers where there is room."""
     field = color.shorthand
@@ -120,7 +173,9 @@ def _heatmap(
         type="nominal",
         sort=None,
         scale=alt.Scale(domain=players),
-        axis=alt.Axis(title="opponent", labelAngle=-90, domain=False, ticks=False, labelPadding=4),
+        axis=alt.Axis(title="opponent", labelAngle=-90, domain=False, ticks=False, labelPadding=4)
+        if edges.bottom
+        else None,
     )
     tooltip = [
         alt.Tooltip("player", type="nominal"),
@@ -131,14 +186,16 @@ def _heatmap(
         alt.Tooltip("score_high", type="quantitative", format=".2f"),
         alt.Tooltip("cooperation_rate", type="quantitative", format=".3f"),
     ]
+    numbered = size / len(players) >= _NUMBERED
+    inner = 0.8 if numbered else 0.6
     layers = [
         alt.Chart(cells).mark_rect().encode(x=x, y=y, color=color, tooltip=tooltip),
         alt.Chart(own).mark_rect(fill="white", stroke=style.INK, strokeWidth=0.8).encode(x=x, y=y),
         alt.Chart(own)
-        .mark_rect(width={"band": 0.6}, height={"band": 0.6})
+        .mark_rect(width={"band": inner}, height={"band": inner})
         .encode(x=x, y=y, color=color, tooltip=tooltip),
     ]
-    if size / len(players) >= _NUMBERED:
+    if numbered:
         above, below = ("black", "white") if light_is_high else ("white", "black")
         label = alt.condition(f"datum.{field} > {middle!r}", alt.value(above), alt.value(below))
         text = alt.Chart(cells).mark_text(fontSize=style.SMALL)
@@ -154,12 +211,19 @@ def _intervals(
     domains: dict[str, list[float]],
     y: alt.Y,
     size: int,
+    edges: _Edges,
 ) -> Any:
     """Points with their intervals; n/a where there is no estimate."""
     low, high = f"{prefix}_low", f"{prefix}_high"
-    labels = ranking[field].count() > 0
-    axis = alt.Axis(title=title, grid=True, tickCount=4, domain=False, ticks=False, labels=labels)
-    scale = alt.Scale(domain=domains[field], zero=False, nice=False, padding=4)
+    axis = alt.Axis(
+        title=title if edges.bottom else None,
+        labels=edges.bottom and field in domains,
+        grid=True,
+        tickCount=4,
+        domain=False,
+        ticks=False,
+    )
+    scale = alt.Scale(domain=domains.get(field, [-1, 1]), zero=False, nice=False, padding=4)
     x = alt.X(field, type="quantitative", scale=scale, axis=axis)
     tooltip = [alt.Tooltip("player", type="nominal"), alt.Tooltip("matches", type="quantitative", format=",")]
     tooltip += [alt.Tooltip(column, type="quantitative", format=".3f") for column in (field, low, high)]
@@ -178,12 +242,13 @@ def _intervals(
     )
 
 
-def _gradient(title: str, size: int, values: list[float] | None = None) -> alt.Legend:
+def _gradient(title: str, unit: str, size: int, values: list[float] | None = None) -> alt.Legend:
     return alt.Legend(
         orient="top",
         direction="horizontal",
-        title=title,
-        gradientLength=max(size * 0.6, 70),
+        # No wider than the heatmap, or the columns of other conditions would stand elsewhere.
+        title=f"{title} {unit}" if size >= _WIDE else [title, *textwrap.wrap(unit, size // 5)],
+        gradientLength=max(size * 0.6, min(size - 8, 70)),
         gradientThickness=6,
         tickCount=4,
         values=values if values is not None else alt.Undefined,

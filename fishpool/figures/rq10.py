@@ -20,6 +20,7 @@ _COLUMNS = 6
 _GAP = 8
 _MARGIN = 100  # left of both parts: the players' names
 _PANEL = 200  # greatest width of a panel
+_HEIGHT = 64  # and height
 _PROFILE = 114  # width of a profile's column, its counts included
 _PROFILE_SCALE = (6, 70)  # where in it the rates 0 and 1 lie
 _PROFILE_ROW = 8  # height of one condition
@@ -33,13 +34,15 @@ def chart(pd_rounds: pl.DataFrame, pd_profiles: pl.DataFrame, pd_ranking: pl.Dat
     conditions = style.in_order([*pd_rounds["condition"], *pd_profiles["condition"]])
     encodings = style.conditions(conditions)
     pd_rounds = pd_rounds.with_columns(line=pl.col("condition").replace_strict(conditions, range(len(conditions))))
-    blocks, shaded = [], False
+    blocks, shaded, left_out = [], False, []
     for study in style.in_order(pd_rounds["study"]):
         here = pl.col("study") == study
         rounds, profiles = pd_rounds.filter(here), pd_profiles.filter(here)
-        players = style.in_order(
-            [*pd_ranking.filter(here)["player"], *sorted({*rounds["player"], *profiles["player"]})]
-        )
+        players = style.foremost(pd_ranking.filter(here)["player"], [*rounds["player"], *profiles["player"]])
+        count = len({*rounds["player"], *profiles["player"]})
+        if count > style.MOST:
+            left_out.append(style.left_out(study, count, "pd_rounds and pd_profiles"))
+        rounds, profiles = (table.filter(pl.col("player").is_in(players)) for table in (rounds, profiles))
         lengths = {max(part["round"]) for _, part in rounds.group_by("condition")}
         ending = lengths == {max(lengths)} and max(lengths) > 2
         shaded |= ending
@@ -57,6 +60,7 @@ def chart(pd_rounds: pl.DataFrame, pd_profiles: pl.DataFrame, pd_ranking: pl.Dat
         "its opponent defected); n: such rounds (n/a: none).",
         "Bands and bars: 95 % bootstrap intervals over seeds, none where nothing varies. Players are ordered by their "
         "rank in the first condition.",
+        *left_out,
     ]
     description = (
         f"{question} Curves of the cooperation rate by round of {pd_rounds['player'].n_unique()} players under the "
@@ -102,7 +106,7 @@ def _curves(rounds: pl.DataFrame, players: list[str], last: int, ending: bool, e
     if ending:
         final = alt.Chart(pl.DataFrame({"round": [last - 1.5], "end": [last + 0.5]}))
         layers.insert(0, final.mark_rect(fill=style.SHADE).encode(x=x, x2="end"))
-    panel = alt.layer(*layers, data=rows, width=width, height=width // 2)
+    panel = alt.layer(*layers, data=rows, width=width, height=min(width // 2, _HEIGHT))
     facet = alt.Facet("panel", type="nominal", sort=alt.EncodingSortField("place", "min"), header=style.panel_names())
     panels = panel.facet(facet, columns=columns, spacing={"row": 6, "column": _GAP})
     return panels.resolve_axis(x="independent").properties(

@@ -31,18 +31,21 @@ def chart(pd_strategy_shares: pl.DataFrame, pd_ranking: pl.DataFrame) -> Any:
         return style.no_data(QUESTION)
     conditions = style.in_order(pd_strategy_shares["condition"])
     encodings = style.conditions(conditions, hollow=_APART)
-    blocks = []
+    blocks, left_out = [], []
     for study in style.in_order(pd_strategy_shares["study"]):
         here = pl.col("study") == study
-        blocks.append(
-            _panels(pd_strategy_shares.filter(here), list(pd_ranking.filter(here)["player"]), encodings, study)
-        )
+        shares = pd_strategy_shares.filter(here)
+        players = style.foremost(pd_ranking.filter(here)["player"], shares["player"])
+        if shares["player"].n_unique() > style.MOST:
+            left_out.append(style.left_out(study, shares["player"].n_unique(), "pd_strategy_shares"))
+        blocks.append(_panels(shares.filter(pl.col("player").is_in(players)), players, encodings, study))
     figure = alt.vconcat(*blocks, spacing=30).resolve_scale(yOffset="independent")
     notes = [
         "Share of a player's matches in which it followed a strategy of the set (strategy-frequency estimation)"
         f"{_matches(pd_strategy_shares)}.",
         "Bars: 95 % bootstrap intervals over seeds, none where nothing varies. Hollow: the data cannot tell the "
         "strategy from others of the set; its share could be another.",
+        *left_out,
     ]
     if "implementation_error" in pd_strategy_shares.columns:
         notes.append(
@@ -50,16 +53,15 @@ def chart(pd_strategy_shares: pl.DataFrame, pd_ranking: pl.DataFrame) -> Any:
             "explains nothing and the shares mean nothing."
         )
     strategies = style.in_order(pd_strategy_shares["strategy"])
-    players = pd_strategy_shares["player"].n_unique()
+    count = pd_strategy_shares["player"].n_unique()
     description = (
-        f"{QUESTION} Estimated shares of the strategies {', '.join(strategies)} for {players} players under the "
+        f"{QUESTION} Estimated shares of the strategies {', '.join(strategies)} for {count} players under the "
         f"conditions {', '.join(conditions)}, with intervals."
     )
     return style.page(figure, QUESTION, notes, description)
 
 
-def _panels(shares: pl.DataFrame, ranked: list[str], encodings: dict[str, Any], study: str) -> Any:
-    players = style.in_order([*ranked, *sorted(set(shares["player"]))])
+def _panels(shares: pl.DataFrame, players: list[str], encodings: dict[str, Any], study: str) -> Any:
     conditions = style.in_order(shares["condition"])
     if "implementation_error" in shares.columns:
         errors = shares.unique(["condition", "player"], maintain_order=True).select(

@@ -16,7 +16,7 @@ from fishpool.figures import strategies, style
 
 QUESTION = "Who wins when strategies are open?"
 
-_MATRIX = 190
+_MATRIX = 160
 _NUMBERED = 14  # from this side on a cell has room for a letter
 _TAKE, _SHARE = "#B2572B", "#CFE4F3"
 
@@ -32,7 +32,9 @@ def chart(
     if dictator_scores.is_empty():
         return style.no_data(QUESTION)
     rows, described = [], [QUESTION]
-    for tournament, oracle in dictator_scores.select("tournament", "oracle").unique(maintain_order=True).iter_rows():
+    pairs = dictator_scores.select("tournament", "oracle").unique(maintain_order=True)
+    last = set(pairs.group_by("tournament").agg(pl.col("oracle").last()).iter_rows())
+    for tournament, oracle in pairs.iter_rows():
         here = (pl.col("tournament") == tournament) & (pl.col("oracle") == oracle)
         scores = dictator_scores.filter(here)
         pool = dictator_pool.filter(here).row(0, named=True)
@@ -40,9 +42,10 @@ def chart(
         title = alt.TitleParams(
             f"{tournament}, oracle {oracle}", anchor="start", fontSize=10.5, fontWeight="bold", offset=6
         )
+        domain = style.extent(dictator_payoffs.filter(pl.col("tournament") == tournament), "payoff")
         panels = [
             _decisions(dictator_decisions.filter(here), order),
-            _payoffs(dictator_payoffs.filter(here), order),
+            _payoffs(dictator_payoffs.filter(here), order, domain, legend=(tournament, oracle) in last),
             _columns(scores, dictator_dominance.filter(here), order),
         ]
         rows.append(alt.hconcat(*panels, spacing=10, title=title).resolve_scale(color="independent"))
@@ -61,7 +64,7 @@ def chart(
         "by: ranks of the pure strategies that dominate weakly, or strictly where it says so; mix: by mixtures only. "
         "Squares: the strategy's colour in other figures, its hue by family.",
     ]
-    return style.page(alt.vconcat(*rows, spacing=20), QUESTION, notes, " ".join(described))
+    return style.page(alt.vconcat(*rows, spacing=16), QUESTION, notes, " ".join(described))
 
 
 def _axes(order: list[str], column: str, labels: bool) -> tuple[alt.X, alt.Y]:
@@ -102,7 +105,10 @@ def _decisions(decisions: pl.DataFrame, order: list[str]) -> Any:
         "decision",
         type="nominal",
         scale=alt.Scale(domain=["SHARE", "TAKE"], range=[_SHARE, _TAKE]),
-        legend=alt.Legend(orient="bottom", direction="horizontal", title=None, symbolType="square"),
+        # Cells too small for a letter need a legend.
+        legend=None
+        if _MATRIX / len(order) >= _NUMBERED
+        else alt.Legend(orient="bottom", direction="horizontal", title=None, symbolType="square", offset=4),
     )
     tooltip = ["dictator", "recipient", "decision", "share_votes", "replicates"]
     layers = [
@@ -113,7 +119,7 @@ def _decisions(decisions: pl.DataFrame, order: list[str]) -> Any:
         layers.append(alt.Chart(cells).mark_text(fontSize=style.SMALL).encode(x=x, y=y, text="letter:N", color=ink))
     layers.append(
         alt.Chart(split)
-        .mark_point(filled=True, size=9, opacity=1, color="black", xOffset=7, yOffset=-6)
+        .mark_point(filled=True, size=9, opacity=1, color="black", xOffset=6.5, yOffset=-6.5)
         .encode(x=x, y=y)
     )
     return alt.layer(
@@ -125,22 +131,26 @@ def _decisions(decisions: pl.DataFrame, order: list[str]) -> Any:
     )
 
 
-def _payoffs(payoffs: pl.DataFrame, order: list[str]) -> Any:
+def _payoffs(payoffs: pl.DataFrame, order: list[str], domain: list[float], legend: bool) -> Any:
+    """The payoff matrix; all oracles of a tournament share the scale, whose legend stands below the last."""
     x, y = _axes(order, "opponent", labels=False)
     cells = _placed(payoffs, order, "strategy", "opponent").drop_nulls("payoff")
     colour = alt.Color(
         "payoff",
         type="quantitative",
-        scale=alt.Scale(scheme="blues", domain=style.extent(payoffs, "payoff")),
+        scale=alt.Scale(scheme="blues", domain=domain),
         legend=alt.Legend(
             orient="bottom",
             direction="horizontal",
             title="payoff (utilities)",
             gradientLength=110,
             gradientThickness=6,
-            values=style.extent(payoffs, "payoff"),
+            values=domain,
             format=".2f",
-        ),
+            offset=4,
+        )
+        if legend
+        else None,
     )
     tooltip = [alt.Tooltip("strategy:N"), alt.Tooltip("opponent:N"), alt.Tooltip("payoff:Q", format=".3f")]
     rectangles = alt.Chart(cells).mark_rect(stroke="white", strokeWidth=0.6)
@@ -198,8 +208,19 @@ def _dominated(kind: str | None, dominators: list[str] | None, numbers: dict[str
         return "n/a"
     if kind == "none":
         return "none"
-    by = ", ".join(numbers[name] for name in sorted(dominators or [], key=lambda name: int(numbers[name])))
+    by = _ranges(sorted(int(numbers[name]) for name in dominators or []))
     return f"{by or 'mix'}{' (strictly)' if kind == 'strict' else ''}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Numbers in ascending order, three and more in a row as a range: "1, 3–5"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}–{part[-1]}" if len(part) > 2 else ", ".join(map(str, part)) for part in parts)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -7,6 +7,7 @@ types and the bloc's ranking. It computes nothing; its source is the tables name
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -56,7 +57,7 @@ def chart(
             ).resolve_scale(color="independent", shape="independent", y="independent"),
             _sensitivity(dictator_sensitivity.filter(here), scores, pool),
             alt.hconcat(
-                _type_masses(dictator_type_masses.filter(here)), _bloc(dictator_bloc.filter(here), scores), spacing=30
+                _type_masses(dictator_type_masses.filter(here)), _bloc(dictator_bloc.filter(here), scores), spacing=18
             ).resolve_scale(color="independent"),
         ]
         title = alt.TitleParams(
@@ -99,7 +100,7 @@ def _trajectories(trajectories: pl.DataFrame, scores: pl.DataFrame) -> Any:
                 tooltip=["strategy:N", "iteration:Q", alt.Tooltip("frequency:Q", format=".4f")],
             ).properties(
                 width=176,
-                height=88,
+                height=70,
                 title=strategies.heading([f"{name}, β = {beta:g}{extra}{'' if settled else ' (does not settle)'}"]),
             )
         )
@@ -114,13 +115,15 @@ def _basins(basins: pl.DataFrame, boundaries: pl.DataFrame, equilibria: pl.DataF
     plain = basins.filter(pl.col("dynamics") == "plain")
     fit = boundaries.filter((pl.col("dynamics") == "plain") & (pl.col("coordinates") == 2)).drop_nulls("intercept")
     points = _at_highest_beta(equilibria)
-    size = 250
+    size = 200
     title = strategies.part("b  Where starts lead (plain)")
     if fit.is_empty():
         nothing = alt.Chart(alt.InlineData(values=[{}])).mark_text(
-            text="one basin takes all starts" if plain["converged"].any() else "no start converges", color=style.FAINT
+            text="one basin takes all starts" if plain["converged"].any() else "no start converges",
+            color=style.FAINT,
+            fontSize=style.BODY,
         )
-        return nothing.properties(width=size, height=size, title=title)
+        return nothing.properties(width=size, height=40, title=title)
     line = fit.row(0, named=True)
     vertical, horizontal = line["strategies"][:2]
     starts = plain.select(
@@ -140,7 +143,7 @@ def _basins(basins: pl.DataFrame, boundaries: pl.DataFrame, equilibria: pl.DataF
         scale=alt.Scale(
             domain=names, range=[_BASINS[i % 6] if n != "none" else strategies.ABSENT for i, n in enumerate(names)]
         ),
-        legend=alt.Legend(orient="bottom", direction="horizontal", title="a start leads to"),
+        legend=alt.Legend(orient="bottom", direction="horizontal", title="a start leads to", offset=4),
     )
     dots = alt.Chart(starts).mark_circle(size=9, opacity=0.55).encode(x=x, y=y, color=colour)
     ends = [0.0, min(domain[1], (domain[1] - line["intercept"]) / line["slope"] if line["slope"] > 0 else domain[1])]
@@ -195,7 +198,7 @@ def _fixed_points(equilibria: pl.DataFrame, scores: pl.DataFrame) -> Any:
         scale=alt.Scale(domain=labels),
         axis=alt.Axis(title=None, ticks=False, domain=False),
     )
-    height = 30 * len(labels)
+    height = 28 * len(labels)
     order = {name: i for i, name in enumerate(strategies.ranked(scores))}
     frame = frame.with_columns(place=pl.col("strategy").replace_strict(order, return_dtype=pl.Int64))
     bars = (
@@ -224,7 +227,7 @@ def _fixed_points(equilibria: pl.DataFrame, scores: pl.DataFrame) -> Any:
     ).properties(width=100, height=height)
     return alt.hconcat(bars, words, spacing=6).properties(
         title=strategies.part(
-            "c  Fixed points at the highest β", ["share of starts [95 % interval]; spectral radius; welfare V"]
+            "c  Fixed points at the highest β", ["share of starts [95 % interval];", "spectral radius; welfare V"]
         )
     )
 
@@ -286,7 +289,7 @@ def _sensitivity(sensitivity: pl.DataFrame, scores: pl.DataFrame, pool: dict[str
                 dashed.encode(x=along, y=up),
             ).properties(
                 width=300,
-                height=150,
+                height=120,
                 title=strategies.heading([f"{dynamics} dynamics; dashed: share of {starts} starts that reach it", ""]),
             )
         )
@@ -296,7 +299,10 @@ def _sensitivity(sensitivity: pl.DataFrame, scores: pl.DataFrame, pool: dict[str
 
 
 def _type_masses(masses: pl.DataFrame) -> Any:
-    """The simplex of author types: share of starts that reach the core, and how many fixed points starts reach."""
+    """The simplex of author types: share of starts that reach the core, and how many fixed points starts reach.
+
+    Beside it that share by how much the mixed type minds the welfare of all.
+    """
     grid = masses.filter(pl.col("part") == "simplex").with_columns(
         x=pl.col("welfare_type") + pl.col("own") / 2, y=pl.col("own") * 0.866
     )
@@ -312,6 +318,7 @@ def _type_masses(masses: pl.DataFrame) -> Any:
                 title="share of converged starts that reach the core",
                 orient="bottom",
                 direction="horizontal",
+                offset=2,
                 gradientLength=120,
                 gradientThickness=6,
                 tickCount=3,
@@ -321,11 +328,11 @@ def _type_masses(masses: pl.DataFrame) -> Any:
         )
         tooltip = ["own:Q", "mixed:Q", "welfare_type:Q", "fixed_points:Q", "core_share:Q", "welfare:Q", "unconverged:Q"]
         known = rows.drop_nulls("core_share")
-        circles = alt.Chart(known).mark_circle(size=95, opacity=1).encode(x=x, y=y, color=colour, tooltip=tooltip)
+        circles = alt.Chart(known).mark_circle(size=76, opacity=1).encode(x=x, y=y, color=colour, tooltip=tooltip)
         hollow = alt.Chart(rows.filter(pl.col("core_share").is_null())).mark_point(
-            size=80, color=style.FAINT, strokeWidth=0.8
+            size=66, color=style.FAINT, strokeWidth=0.8
         )
-        ring = alt.Chart(known.filter(pl.col("unconverged") > 0)).mark_point(size=130, color=style.INK, strokeWidth=0.9)
+        ring = alt.Chart(known.filter(pl.col("unconverged") > 0)).mark_point(size=105, color=style.INK, strokeWidth=0.9)
         ink = alt.condition("datum.core_share > 0.6", alt.value("black"), alt.value("white"))
         number = alt.Chart(known).mark_text(fontSize=style.TINY).encode(x=x, y=y, text="fixed_points:Q", color=ink)
         corners = pl.DataFrame(
@@ -334,10 +341,11 @@ def _type_masses(masses: pl.DataFrame) -> Any:
         names = alt.Chart(corners).mark_text(fontSize=style.SMALL, color=style.INK).encode(x=x, y=y, text="text:N")
         panels.append(
             alt.layer(circles, hollow.encode(x=x, y=y), ring.encode(x=x, y=y), number, names).properties(
-                width=170, height=152, title=strategies.heading([f"{dynamics} dynamics"])
+                width=146, height=131, title=strategies.heading([f"{dynamics} dynamics"])
             )
         )
-    return alt.hconcat(*panels, spacing=8).properties(
+    panels.append(_sweep(masses.filter(pl.col("part") == "lambda")))
+    return alt.hconcat(*panels, spacing=6).properties(
         title=strategies.part(
             "e  Masses of author types",
             [f"number: fixed points that {style.numbers(masses, 'starts')} starts reach; ring: some do not converge"],
@@ -345,16 +353,39 @@ def _type_masses(masses: pl.DataFrame) -> Any:
     )
 
 
+def _sweep(masses: pl.DataFrame) -> Any:
+    """Share of the starts that reach the core by lambda of the mixed type, at the reference masses."""
+    shares = masses.drop_nulls("core_share")
+    first = masses.row(0, named=True) if masses.height else dict.fromkeys(("own", "mixed", "welfare_type"), 0)
+    held = "/".join(f"{100 * first[name]:.0f}" for name in ("own", "mixed", "welfare_type"))
+    dash = alt.StrokeDash(
+        "dynamics", type="nominal", scale=alt.Scale(domain=list(_DYNAMICS), range=[[1, 0], [4, 3]]), legend=None
+    )
+    line = alt.Chart(shares).mark_line(color=style.INK, strokeWidth=1.3)
+    return line.encode(
+        x=alt.X(
+            "lambda_mixed:Q",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(title="λ of the mixed type", values=[0, 0.5, 1], grid=False),
+        ),
+        y=alt.Y("core_share:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="reach the core", tickCount=3)),
+        strokeDash=dash,
+        tooltip=["dynamics:N", "lambda_mixed:Q", "core_share:Q", "fixed_points:Q"],
+    ).properties(width=62, height=131, title=strategies.heading([f"masses {held} %,", "dashed: damped"]))
+
+
 def _bloc(bloc: pl.DataFrame, scores: pl.DataFrame) -> Any:
     """Rank of each strategy as the submission of the total-welfare bloc, by the bloc's mass."""
     rows = bloc.drop_nulls("rank")
     size = max(scores.height, 2)
-    x = alt.X("mass:Q", axis=alt.Axis(title="mass of the bloc", tickCount=5, grid=False))
+    x = alt.X("mass:Q", axis=alt.Axis(title="mass of the bloc", tickCount=3, grid=False))
     encodings = {
         "color": strategies.encoding(scores, orient=None),
         "tooltip": ["strategy:N", "mass:Q", "rank:Q", alt.Tooltip("welfare:Q", format=".4f")],
     }
     line = alt.Chart(rows).mark_line(point=alt.OverlayMarkDef(size=14, opacity=1), strokeWidth=1.4)
+    # Never finer than a twentieth of the first best, so that rounding does not look like a difference.
+    floor = min([0.95, *(math.floor(20 * ratio) / 20 for ratio in rows["welfare_ratio"].drop_nulls())])
     rank = line.encode(
         x=x,
         y=alt.Y(
@@ -363,17 +394,17 @@ def _bloc(bloc: pl.DataFrame, scores: pl.DataFrame) -> Any:
             axis=alt.Axis(title="rank", values=list(range(1, size + 1, 1 + size // 15)), format="d"),
         ),
         **encodings,
-    ).properties(width=100, height=152)
+    ).properties(width=82, height=131)
     welfare = line.encode(
         x=x,
         y=alt.Y(
             "welfare_ratio:Q",
-            scale=alt.Scale(zero=False),
+            scale=alt.Scale(domain=[floor, 1], nice=False),
             axis=alt.Axis(title="V / first best", format=".2f", tickCount=5),
         ),
         **encodings,
-    ).properties(width=100, height=152)
-    return alt.hconcat(rank, welfare, spacing=12).properties(
+    ).properties(width=82, height=131)
+    return alt.hconcat(rank, welfare, spacing=8).properties(
         title=strategies.part(
             "f  The welfare bloc's best submission", ["welfare V of the field that settles around it"]
         )

@@ -81,7 +81,7 @@ def _agreement(agreement: pl.DataFrame, oracles: list[str]) -> Any:
     turned = agreement.rename({"oracle_a": "oracle_b", "oracle_b": "oracle_a"}).select(agreement.columns)
     cells = pl.concat([agreement, turned]).unique(["oracle_a", "oracle_b"], maintain_order=True).drop_nulls("rate")
     cells = cells.with_columns(count=pl.format("{}/{}", "agree", "cells"))
-    side = min(52 * len(oracles), 200)
+    side = min(52 * len(oracles), 160)
     scale = alt.Scale(domain=oracles)
     x = alt.X(
         "oracle_b", type="nominal", sort=None, scale=scale, axis=alt.Axis(title=None, labelAngle=-30, ticks=False)
@@ -137,7 +137,7 @@ def _fields(equilibria: pl.DataFrame, oracles: list[str], scores: pl.DataFrame) 
             "frequency:Q", stack="zero", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="frequency", tickCount=5)
         ),
         y=y,
-        color=strategies.encoding(scores, columns=3, orient="bottom"),
+        color=strategies.encoding(scores, columns=2, orient="bottom", offset=4),
         order=alt.Order("place:Q"),
         tooltip=["label:N", "strategy:N", alt.Tooltip("frequency:Q", format=".4f")],
     ).properties(width=170, height=height)

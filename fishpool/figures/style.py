@@ -102,6 +102,19 @@ def extent(frame: pl.DataFrame, *columns: str) -> list[float]:
     return [low, high] if low < high else [low - 1, high + 1]
 
 
+MOST = 24  # players that a figure shows one by one: what a page has room for, and a browser
+
+
+def foremost(ranked: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The players that a figure shows, those of a ranking first and in its order; no more than MOST."""
+    return in_order([*ranked, *sorted(set(others))])[:MOST]
+
+
+def left_out(study: str, players: int, tables: str) -> str:
+    """The note for a study with more players than are shown."""
+    return f"{study}: of {players} players the first {MOST} by rank are shown; all are in {tables}."
+
+
 def numbers(frame: pl.DataFrame, column: str) -> str:
     """A count that is the same everywhere ("200") or its range ("180–200")."""
     values = frame[column].drop_nulls()

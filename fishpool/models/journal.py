@@ -117,6 +117,15 @@ GROUP BY study, model, digest
 ORDER BY study, model, digest
 """
 
+# A row is a run; what is counted are the answers to first requests, so without those that ask for repair.
+_ANSWERED = """
+SELECT request ->> '$.run_id' AS run_id, COUNT(*)
+FROM replies
+WHERE sort = 'answer' AND request ->> '$.attempt' = 1
+GROUP BY run_id
+ORDER BY run_id
+"""
+
 
 class Sort(StrEnum):
     """What came of a request. While models can be asked, only an answer counts; offline, all three do."""
@@ -256,6 +265,11 @@ class Journal:
     def counts(self) -> list[Counts]:
         with self._faults():
             return [Counts(*row) for row in self._reading.execute(_COUNTS)]
+
+    def answered(self) -> list[tuple[str, int]]:
+        """(run id, how many first requests of its turns are answered); requests for repair do not count."""
+        with self._faults():
+            return self._reading.execute(_ANSWERED).fetchall()
 
     async def _write(self) -> None:
         while self._waiting:

@@ -36,7 +36,8 @@ class Kind:
             name: QUESTIONS[shard.game](self._prompts, shard.parameters, model.reasoning)
             for name, model in self._models.items()
         }
-        self._client = Client(site, list(self._models.values()), shard.replay)
+        replay = str(locate(shard.replay)) if shard.replay else None
+        self._client = Client(site, list(self._models.values()), replay)
 
     async def open(self) -> None:
         await self._client.open()

@@ -1,9 +1,12 @@
 """RQ12, RQ13 and RQ14 from the tables of a tournament: what is drawn, and that nothing unknown is drawn as known."""
 
 import json
+import re
 from itertools import combinations
 from pathlib import Path
+from xml.etree import ElementTree
 
+import altair as alt
 import numpy as np
 import polars as pl
 import pytest
@@ -11,7 +14,7 @@ from made_up import marks, texts
 
 from fishpool.analysis.dictator import Settings, compare_oracles, dictator_tables, read_pools
 from fishpool.documents import read_documents
-from fishpool.figures import rq12, rq13, rq14, strategies
+from fishpool.figures import files, rq12, rq13, rq14, strategies, style
 from fishpool.games.dictator import Document, Votes, play
 from fishpool.oracles.decisions import published
 
@@ -192,3 +195,71 @@ def test_no_figure_holds_a_number_that_is_not_finite(nine, incomplete):
     for made in (nine, incomplete):
         for module in (rq12, rq13, rq14):
             json.dumps(draw(module, made).to_dict(), allow_nan=False)
+
+
+def generous(dictator, recipient):
+    """An oracle to whom nearly everyone shares."""
+    return Votes(0 if (dictator.name, recipient.name) in {("selfish", "generous"), ("mirror", "selfish")} else 1, 1)
+
+
+@pytest.fixture(scope="module")
+def alike():
+    return tables(oracle=generous)
+
+
+def test_where_nearly_all_share_every_figure_is_drawn_and_one_basin_is_said_to_be_one(alike):
+    for module in (rq12, rq13, rq14):
+        assert texts(draw(module, alike))
+    assert "one basin takes all starts" in texts(draw(rq13, alike))
+    assert "1–7" in texts(draw(rq12, alike))  # who dominates the one that even its victims share with
+
+
+def test_rounding_does_not_look_like_a_difference_of_welfare(alike):
+    bloc = alike["dictator_bloc"].with_columns(welfare_ratio=1 - 1e-12 * pl.col("mass"))
+    spec = draw(rq13, alike | {"dictator_bloc": bloc}).to_dict()
+    found = [scale["domain"] for scale in scales(spec, "welfare_ratio")]
+    assert found == [[0.95, 1]]
+    lower = draw(rq13, alike | {"dictator_bloc": bloc.with_columns(welfare_ratio=pl.lit(0.83))}).to_dict()
+    assert [scale["domain"] for scale in scales(lower, "welfare_ratio")] == [[0.8, 1]]
+
+
+def scales(spec, field):
+    """The scales of a field's vertical axes."""
+    if isinstance(spec, list):
+        return [scale for part in spec for scale in scales(part, field)]
+    if not isinstance(spec, dict):
+        return []
+    own = spec.get("encoding", {}).get("y", {})
+    return [own.get("scale")] * (own.get("field") == field) + scales(list(spec.values()), field)
+
+
+def test_rq13_draws_the_sweep_of_lambda(nine):
+    (sweep,) = marks(draw(rq13, nine).to_dict(), "line", "lambda_mixed")
+    drawn = nine["dictator_type_masses"].filter(pl.col("part") == "lambda").drop_nulls("core_share")
+    assert sweep == drawn.to_dicts()
+
+
+def test_the_oracles_of_a_tournament_share_a_scale_of_payoffs_and_its_legend(nine, alike):
+    both = {
+        name: pl.concat([nine[name], alike[name].with_columns(oracle=pl.lit("other"))], how="vertical_relaxed")
+        for name in nine
+        if "oracle" in nine[name].columns
+    }
+    payoffs = [
+        part["encoding"]["color"]
+        for row in draw(rq12, both).to_dict()["vconcat"]
+        for part in row["hconcat"][1]["layer"]
+    ]
+    assert payoffs[0]["scale"] == payoffs[1]["scale"]
+    assert [colour["legend"] is None for colour in payoffs] == [True, False]
+
+
+@pytest.mark.parametrize("module", [rq12, rq13, rq14], ids=["rq12", "rq13", "rq14"])
+def test_a_figure_fits_a_page_and_is_a_pdf_too(module, nine):
+    chart = draw(module, nine)
+    with alt.data_transformers.enable("default", max_rows=None):
+        assert files._pdf(chart).startswith(b"%PDF")
+        svg = files._svg(chart)
+    width = float(ElementTree.fromstring(svg).attrib["width"])
+    smallest = min(map(float, re.findall(rb'font-size="([\d.]+)px"', svg)))
+    assert smallest * min(1, style.WIDTH / width) * 72 / 96 >= 5  # points in print

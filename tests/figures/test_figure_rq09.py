@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 from made_up import HOSTILE, marks, matchups, ranking, rounds, texts
 
-from fishpool.figures import rq09
+from fishpool.figures import files, rq09, style
 
 PLAYERS = ["Zed", "TitForTat", "Abe"]
 
@@ -76,7 +76,8 @@ def test_a_cell_without_a_scored_round_is_left_open_and_said_to_be(missing, spec
 
 
 def test_the_length_of_a_match_and_the_matches_come_from_the_tables(shown):
-    assert "mean score (points a match of 4 rounds)" in shown
+    unbroken = [text.replace(" ", "") for text in shown]  # lines of one text follow each other without a space
+    assert "meanscore(pointsamatchof4rounds)" in unbroken
     assert "8 matches a cell; 16 matches a player" in " ".join(shown)
 
 
@@ -98,3 +99,37 @@ def test_several_studies_and_conditions_get_a_row_each():
 def test_a_single_player_that_no_ranking_has():
     chart = rq09.chart(matchups(["Alone"]), ranking(["Alone"]).clear(), rounds(["Alone"]).clear())
     assert texts(chart).count("Alone") == 3
+
+
+def test_the_conditions_of_a_small_study_share_their_columns_and_scales():
+    names = ["plain", "noisy"]
+    tables = [pl.concat([make(PLAYERS, condition) for condition in names]) for make in (matchups, ranking, rounds)]
+    turned = pl.when(pl.col("condition") == "noisy").then(4 - pl.col("rank")).otherwise("rank")
+    tables[1] = tables[1].with_columns(rank=turned)
+    chart = rq09.chart(*tables)
+    svg = texts(chart)
+    assert [name for name in svg if name in PLAYERS] == PLAYERS * 4  # rows of both, columns of both heatmaps once
+    assert svg.count("opponent") == 2
+    assert len([text for text in svg if text.startswith("cooperation rate")]) == 1
+    assert "by that in its first condition" in chart.to_dict()["title"]["subtitle"][0]
+
+
+def test_a_strength_that_only_one_condition_has_is_on_an_axis_with_labels():
+    tables = [pl.concat([make(["A", "B"], name) for name in ("one", "two")]) for make in (matchups, ranking, rounds)]
+    tables[1] = tables[1].with_columns(
+        pl.when(pl.col("condition") == "one").then(name).alias(name)
+        for name in ("strength", "strength_low", "strength_high")
+    )
+    rows = rq09.chart(*tables).to_dict()["vconcat"]
+    axis = rows[-1]["hconcat"][-1]["layer"][2]["encoding"]["x"]["axis"]
+    assert axis["labels"]
+    assert axis["title"] == ["strength", "(log scale)"]
+
+
+def test_of_a_hundred_players_a_page_shows_the_first_and_says_so():
+    players = [f"Player{number}" for number in range(100)]
+    chart = draw(players, intervals=False)
+    every, _ = marks(chart.to_dict(), "rect", "mean_score")
+    assert {row["player"] for row in every} == {row["opponent"] for row in every} == set(players[: style.MOST])
+    assert "study: of 100 players the first 24 by rank are shown" in " ".join(chart.to_dict()["title"]["subtitle"])
+    assert len(files._svg(chart)) < 300_000

@@ -77,3 +77,12 @@ def test_several_studies_with_conditions_of_their_own():
     svg = texts(chart)
     assert [text for text in svg if text in ("one", "two")] == ["one", "two"]
     assert all(svg.count(condition) == 1 for condition in ("plain", "noisy", "other"))  # one legend
+
+
+def test_of_a_hundred_players_a_page_shows_the_first_and_says_so():
+    players = [f"Player{number}" for number in range(100)]
+    chart = draw(players, intervals=False)
+    assert [text for text in dict.fromkeys(texts(chart)) if text in players] == players[:24]
+    assert "of 100 players the first 24 by rank are shown; all are in pd_rounds and pd_profiles." in " ".join(
+        chart.to_dict()["title"]["subtitle"]
+    )

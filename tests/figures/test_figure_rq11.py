@@ -62,3 +62,12 @@ def test_the_implementation_error_is_a_row_of_its_own_if_the_table_has_it():
     errors = [row for row in points if row["strategy"] == "implementation error"]
     assert [(row["player"], row["share"], row["low"]) for row in errors] == [(name, 0.05, None) for name in PLAYERS]
     assert "implementation error" not in {row["strategy"] for row in marks(draw(), "point")[0]}
+
+
+def test_of_a_hundred_players_a_page_shows_the_first_and_says_so():
+    players = [f"Player{number}" for number in range(100)]
+    chart = draw(players, intervals=False)
+    assert [text for text in dict.fromkeys(texts(chart)) if text in players] == players[:24]
+    assert "of 100 players the first 24 by rank are shown; all are in pd_strategy_shares." in " ".join(
+        chart.to_dict()["title"]["subtitle"]
+    )

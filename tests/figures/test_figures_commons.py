@@ -2,11 +2,14 @@
 
 import inspect
 import json
+import re
 from importlib import import_module
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 
+from fishpool.figures import files, style
 from fishpool.figures.files import save
 
 HONEST = "honest_sustainable"
@@ -132,3 +135,18 @@ def test_two_studies_are_two_parts(frames):
 def test_a_figure_can_be_rendered(frames, tmp_path):
     save(module("rq05").chart(**frames("rq05")), tmp_path / "rq05")
     assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".png", ".html"}
+
+
+def test_the_lines_of_the_last_rounds_bear_their_names_and_no_name_lies_on_another():
+    rq08 = module("rq08")
+    rates = pl.DataFrame({"horizon": ["b", "a", "c"], "round": [3, 3, 2], "rate": [0.5, 0.51, 0.1]})
+    places = {name: place for name, _, place in rq08._ends(rates, "rate").iter_rows()}
+    assert places == {"c": 0.1, "b": 0.5, "a": pytest.approx(0.55)}
+
+
+@pytest.mark.parametrize("question", STUDIES)
+def test_a_figure_fits_a_page_and_no_text_is_below_five_points(question, frames):
+    svg = files._svg(module(question).chart(**frames(question)))
+    width = float(ElementTree.fromstring(svg).attrib["width"])
+    smallest = min(map(float, re.findall(rb'font-size="([\d.]+)px"', svg)))
+    assert smallest * min(1, style.WIDTH / width) * 72 / 96 >= 5  # a wider figure is made smaller in print

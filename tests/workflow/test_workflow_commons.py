@@ -30,7 +30,9 @@ def test_everything_is_made_and_a_second_run_makes_nothing(pool):
                 *(f"{table}.jsonl{end}" for table in records.GAME_TABLES["commons"] for end in ("", ".crc32")),
             }
         assert (pool.results / "parquet" / "commons_societal" / "pool" / f"{condition}.parquet").is_file()
-    assert {file.name for file in (pool.results / "figures").iterdir()} == {"rq05.svg", "rq05.png", "rq05.html"}
+    assert {file.name for file in (pool.results / "figures").iterdir()} == {
+        f"rq05.{ending}" for ending in ("svg", "png", "html", "json")
+    }
     assert pool.snakemake("-n", config=POOL).had_nothing_to_do
 
 

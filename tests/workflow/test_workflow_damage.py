@@ -76,6 +76,8 @@ def test_damaged_records_stop_with_a_sentence_and_heal_by_its_advice(checkout, f
     for key, (_, fault) in damages.items():
         sentence = f"^{re.escape(files[key])}{fault}.*; delete the file and run snakemake$"
         assert re.search(sentence, outcome.text, re.MULTILINE), (sentence, outcome.text)
+        note = f"^Note: tabulate {key[0]} of tiny/{key[1]} failed: {re.escape(files[key])}"
+        assert re.search(note, outcome.text[-3000:], re.MULTILINE), outcome.text
         assert not (checkout.results / "parquet" / key[0] / "tiny" / f"{key[1]}.parquet").exists()
     assert "Traceback" not in outcome.text
 

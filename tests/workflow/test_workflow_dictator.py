@@ -42,7 +42,7 @@ def test_a_run_makes_every_table_and_figure_and_a_second_one_nothing(pool):
         for table in TABLES.split():
             assert (pool.results / f"parquet/dictator_{table}/pool/{oracle}.parquet").is_file(), table
     for question in ("rq12", "rq13", "rq14"):
-        for ending in ("svg", "png", "html"):
+        for ending in ("svg", "png", "html", "json"):
             assert (pool.results / f"figures/{question}.{ending}").stat().st_size > 1000
     assert pool.snakemake("-n").had_nothing_to_do
 

@@ -17,6 +17,7 @@ from fishpool import records
 pytestmark = pytest.mark.workflow
 
 COLLECT = "collect all tables into results/fishpool.duckdb"
+REPORT = "write the report"
 
 
 def of_condition(jobs, condition):
@@ -32,8 +33,8 @@ def with_conditions(job):
 
 
 def over_all(jobs):
-    """Jobs over all conditions: the database and the figures."""
-    return kinds(jobs, "collect", "draw")
+    """Jobs over all conditions: the database, the figures and the report."""
+    return kinds(jobs, "collect", "draw", "write")
 
 
 def figures_of(table, checkout):
@@ -104,7 +105,7 @@ def test_a_further_condition_plays_itself_only(checkout, every_job):
 def test_a_changed_metric_makes_itself_and_what_shows_it(checkout, every_job):
     sql = "workflow/sql/prisoners_dilemma/{}.sql"
     checkout.append(sql.format("pd_rounds"), "-- a remark\n")
-    expected = with_conditions("query pd_rounds") | ({COLLECT} | figures_of("pd_rounds", checkout)) & every_job
+    expected = with_conditions("query pd_rounds") | ({COLLECT, REPORT} | figures_of("pd_rounds", checkout)) & every_job
     assert checkout.snakemake("-n").jobs == expected
 
     text = (checkout.root / sql.format("pd_matchups")).read_text()
@@ -131,9 +132,10 @@ def test_a_changed_figure_is_drawn_again_and_nothing_else(checkout, every_job):
     before = stamps(checkout.results)
     outcome = checkout.snakemake()
     assert outcome.code == 0, outcome.text
-    assert outcome.jobs == {f"draw {figures[0]}"}
+    assert outcome.jobs == {f"draw {figures[0]}", REPORT}
     after = stamps(checkout.results)
-    assert changed(before, after) == {f"figures/{figures[0]}.{ending}" for ending in ("svg", "png", "html")}
+    endings = ("svg", "png", "html", "json")
+    assert changed(before, after) == {"report.html", *(f"figures/{figures[0]}.{ending}" for ending in endings)}
     assert {name: bytes_ for name, (_, bytes_) in before.items()} == {
         name: bytes_ for name, (_, bytes_) in after.items()
     }
@@ -168,7 +170,7 @@ def test_what_changes_no_content_makes_nothing(checkout, tmp_path):
     text = rules.read_text()
     rules.write_text(text.replace("5", "6"))
     rules.write_text(text)
-    for path in ("fishpool/study.py", "fishpool/cli.py", "fishpool/stale.py", "fishpool/ask.py"):
+    for path in ("fishpool/study.py", "fishpool/cli.py", "fishpool/stale.py", "fishpool/ask.py", "fishpool/screen.py"):
         checkout.append(path, "\n# a remark\n")
     checkout.configure(_reverse_keys)
     for folder in ("fishpool", "scripts", "workflow", "config", "results"):
@@ -198,7 +200,7 @@ def _reverse_keys(study):
 
 def test_the_order_of_conditions_is_that_of_the_figures_only(checkout, every_job):
     checkout.configure(lambda study: study.update(conditions=dict(reversed(study["conditions"].items()))))
-    assert checkout.snakemake("-n").jobs == kinds(every_job, "draw")
+    assert checkout.snakemake("-n").jobs == kinds(every_job, "draw", "write")
 
 
 def test_a_remark_in_the_figures_style_plays_nothing(checkout, every_job):
@@ -206,13 +208,18 @@ def test_a_remark_in_the_figures_style_plays_nothing(checkout, every_job):
     if not (checkout.root / style).exists():
         pytest.skip("there are no figures yet")
     checkout.append(style, "\n# a remark\n")
-    assert checkout.snakemake("-n").jobs == kinds(every_job, "draw")
+    assert checkout.snakemake("-n").jobs == kinds(every_job, "draw", "write")
 
 
 def test_a_deleted_file_is_made_again_with_what_hangs_on_it(checkout, every_job, finished):
     figures = sorted(name for name in stamps(checkout.results) if name.startswith("figures/"))
     deleted = ["fishpool.duckdb", "parquet/pd_profiles/tiny/plain.parquet", *figures[:1]]
-    expected = {COLLECT, "query pd_profiles of tiny/plain", *({f"draw {Path(name).stem}" for name in figures[:1]})}
+    expected = {
+        COLLECT,
+        REPORT,
+        "query pd_profiles of tiny/plain",
+        *({f"draw {Path(name).stem}" for name in figures[:1]}),
+    }
     expected |= figures_of("pd_profiles", checkout) & every_job
     for name in deleted:
         (checkout.results / name).unlink()

@@ -29,6 +29,7 @@ TABLES = {
     "pd_strategy_shares": "study condition player strategy share low high identifiable",
 }
 QUESTIONS = ["rq09", "rq10", "rq11"]
+ENDINGS = ["svg", "png", "html", "json"]
 
 
 def made(names, checkout):
@@ -43,8 +44,8 @@ def test_a_full_run_makes_every_file_and_a_second_one_nothing(finished):
         for shard in ("seeds-0", "seeds-2"):
             assert {f"jsonl/tiny/{condition}/{shard}/{table}.jsonl" for table in ("runs", "turns")} <= files
         assert {f"parquet/{table}/tiny/{condition}.parquet" for table in made(TABLES, finished)} <= files
-    figures = {f"figures/{name}.{ending}" for name in made(QUESTIONS, finished) for ending in ("svg", "png", "html")}
-    assert figures | {"fishpool.duckdb"} <= files
+    figures = {f"figures/{name}.{ending}" for name in made(QUESTIONS, finished) for ending in ENDINGS}
+    assert figures | {"fishpool.duckdb", "report.html"} <= files
     assert not [file for file in files if file.endswith(".part")]
     assert finished.snakemake("-n").had_nothing_to_do
 
@@ -129,6 +130,8 @@ def moody(seen: History) -> np.ndarray:
     plain = "FROM runs WHERE condition = 'plain'"
     void = fresh.ask(f"SELECT DISTINCT agents, rounds, end_reason {plain} AND ending = 'void'")
     assert len(void) == 1
+    note = r"^Note: \d+ of 48 games are void .+, such as tiny:noisy:\d:\w+:Moody \(.+no more of this.*\)\.$"
+    assert re.search(note, outcome.text, re.MULTILINE), outcome.text
     assert void[0][:2] == ('{"agent_1": "Defector", "agent_2": "Moody"}', 3)
     assert "RuntimeError" in void[0][2]
     assert "no more of this" in void[0][2]

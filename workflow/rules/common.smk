@@ -15,6 +15,7 @@ from snakemake.exceptions import WorkflowError
 ROOT = Path(os.path.relpath(Path(workflow.basedir).parent))
 sys.path.insert(0, str(ROOT.resolve()))
 from fishpool import records, study
+from fishpool.remarks import failures, remarks
 
 
 configfile: str(ROOT / "config" / "config.yaml")

@@ -49,7 +49,9 @@ def asks(study, question, game):
     return game != "commons" or question in STUDIES[study].questions
 
 
-FORMATS = ["svg", "png", "html"]
+FORMATS = CONFIG.figure_formats
+# In the report of `snakemake --report` (a PNG would be there twice): ending -> its label
+REPORTED_FORMATS = {"svg": "print (SVG)", "pdf": "print (PDF)", "html": "interactive (HTML)"}
 FIGURES = [
     f"{RESULTS}/figures/{question}.{ending}"
     for question, (_, game) in QUESTIONS.items()
@@ -68,6 +70,25 @@ def shown(tables, question, game):
     ]
 
 
+def caption(question):
+    """What a figure shows, as its source says; captions of a report know parameters, but expand no wildcards."""
+    return ast.get_docstring(ast.parse(Path(source(f"fishpool/figures/{question}.py")).read_text()))
+
+
+def figure(question, game, ending):
+    """The file of a figure, with its place in the report."""
+    file = f"{RESULTS}/figures/{question}.{ending}"
+    if ending not in REPORTED_FORMATS:
+        return file
+    asked = caption(question).split('"')[1]
+    return report(
+        file,
+        caption="../report/figure.rst",
+        category={"prisoners_dilemma": "Prisoner's dilemma", "commons": "Fish pool", "dictator": "Dictator game"}[game],
+        labels={"question": f"{question.upper()}: {asked}", "format": REPORTED_FORMATS[ending]},
+    )
+
+
 for question, (tables, game) in QUESTIONS.items():
 
     rule:
@@ -78,16 +99,17 @@ for question, (tables, game) in QUESTIONS.items():
             [file for _, file in shown(tables, question, game)],
             script=source("scripts/draw.py"),
         output:
-            **{ending: f"{RESULTS}/figures/{question}.{ending}" for ending in FORMATS},
+            **{ending: figure(question, game, ending) for ending in FORMATS},
         log:
             f"{LOGS}/draw/{question}.log",
         conda:
             "../envs/fishpool.yaml"
         params:
             question=question,
+            caption=caption(question),
             tables=[f"{table}={file}" for table, file in shown(tables, question, game)],
         message:
             f"draw {question}"
         shell:
-            'python {input.script:q} --question {params.question} --directory "$(dirname {output.svg:q})"'
+            "python {input.script:q} --figures {output:q} --question {params.question}"
             " {params.tables:q} 2>&1 | tee {log:q}"
