@@ -68,5 +68,5 @@ $(BIN)/uv: requirements.lock
 	touch $@
 
 .venv/dev: .venv/core
-	$(UV) --editable '.[dev,reference,embedded,arena]'
+	$(UV) --editable '.[dev,reference,embedded,arena,cluster]'
 	touch $@

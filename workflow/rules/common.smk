@@ -42,11 +42,11 @@ shell.prefix(
 )
 STUDIES = {one.name: one for one in CONFIG.studies}
 CONDITIONS = {(one.name, condition.name): condition for one in CONFIG.studies for condition in one.conditions}
+# condition -> its shards by name
 SHARDS = {
-    (one.name, condition.name, shard.name): shard
+    (one.name, condition.name): {shard.name: shard for shard in one.shards(condition)}
     for one in CONFIG.studies
     for condition in one.conditions
-    for shard in one.shards(condition)
 }
 GAMES = sorted({one.game for one in CONFIG.studies})
 
@@ -56,10 +56,24 @@ def one_of(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def places(keys):
+    """A wildcard constraint that admits just these STUDY/CONDITION.
+
+    A study that is there as a whole is one alternative: every file of a run is held against all of them.
+    """
+    keys = set(keys)
+    whole = [
+        name for name, one in STUDIES.items() if all((name, condition.name) in keys for condition in one.conditions)
+    ]
+    single = sorted(f"{study}/{condition}" for study, condition in keys if study not in whole)
+    return f"(?:{one_of(whole)})/[^/]+|{one_of(single)}"
+
+
+# Conditions and shards are too many to be listed in the pattern of every file; `shards_of` knows them.
 wildcard_constraints:
     study=one_of(STUDIES),
-    condition=one_of({condition for _, condition in CONDITIONS}),
-    shard=one_of({shard for _, _, shard in SHARDS}),
+    condition="[^/]+",
+    shard="[^/]+",
 
 
 def source(path):
@@ -116,10 +130,24 @@ def shard_file(study, condition, shard, name):
     return f"{RESULTS}/jsonl/{study}/{condition}/{shard}/{name}"
 
 
+def shards_of(study, condition):
+    """The shards of a condition by name."""
+    if (study, condition) not in SHARDS:
+        raise WorkflowError(f"{study} has no condition {condition}; fishpool check lists what the config names")
+    return SHARDS[study, condition]
+
+
+def shard_of(place, name):
+    """The shard that is played at STUDY/CONDITION under this name."""
+    shards = shards_of(*place.split("/"))
+    if name not in shards:
+        raise WorkflowError(f"{place} has no shard {name}; its shards are {', '.join(shards)}")
+    return shards[name]
+
+
 def shard_files(study, condition, name):
     """The file of this name in every shard of a condition."""
-    shards = [shard for one, other, shard in SHARDS if (one, other) == (study, condition)]
-    return [shard_file(study, condition, shard, name) for shard in shards]
+    return [shard_file(study, condition, shard, name) for shard in shards_of(study, condition)]
 
 
 # Tables of the games whose metrics in Python share what is costly: one job a condition computes them (rules/GAME.smk).

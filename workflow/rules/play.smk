@@ -35,7 +35,6 @@ for game in GAMES:
             name:
                 f"play_{game}_with_models" if models else f"play_{game}"
             input:
-                code("scripts/play.py", f"fishpool/runners/{game}.py"),
                 DATA.get(game, []),
                 lambda wildcards, game=game: code(
                     "scripts/play.py",
@@ -54,17 +53,17 @@ for game in GAMES:
             log:
                 f"{LOGS}/play/{{place}}/{{shard}}.log",
             wildcard_constraints:
-                place=one_of(
-                    f"{study}/{name}"
-                    for (study, name), condition in CONDITIONS.items()
-                    if condition.game == game and has_model((study, name)) == models and condition.recorded is None
+                place=places(
+                    key
+                    for key, condition in CONDITIONS.items()
+                    if condition.game == game and has_model(key) == models and condition.recorded is None
                 ),
             conda:
                 "../envs/fishpool.yaml"
             resources:
                 model=int(models),
             params:
-                shard=lambda wildcards: SHARDS[*key_of(wildcards.place), wildcards.shard].to_json(),
+                shard=lambda wildcards: shard_of(wildcards.place, wildcards.shard).to_json(),
             message:
                 "play {wildcards.place}/{wildcards.shard}"
             shell:
@@ -73,4 +72,9 @@ for game in GAMES:
 
 
 # What every number traces back to: targets themselves, so that a deleted file is made again though its tables stand.
-RECORDS = [shard_file(*key, f"{table}.jsonl") for key, shard in SHARDS.items() for table in CONDITIONS[key[:2]].tables]
+RECORDS = [
+    shard_file(*key, shard, f"{table}.jsonl")
+    for key, shards in SHARDS.items()
+    for shard in shards
+    for table in CONDITIONS[key].tables
+]
