@@ -476,7 +476,10 @@ def test_a_tampered_line_is_named_and_nothing_is_taken(path, tmp_path, capsys, c
         (b'{"format": "fishpool journal", "version": 2}\n', " line 1: format 2 is not 1"),
         (b'{"format": "fishpool journal", "version": 1}', " line 1: the line has no end"),
         (lzma.compress(b'{"format": "fishpool journal", "version": 1}\n')[:-9], "the file is cut off or damaged"),
-        (gzip.compress(b'{"format": "fishpool journal", "version": 1}\n', mtime=0)[:-5], "the file is cut off or damaged"),
+        (
+            gzip.compress(b'{"format": "fishpool journal", "version": 1}\n', mtime=0)[:-5],
+            "the file is cut off or damaged",
+        ),
     ],
 )
 def test_a_file_that_is_no_published_journal_is_named(tmp_path, content, said):
