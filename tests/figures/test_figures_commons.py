@@ -134,7 +134,7 @@ def test_two_studies_are_two_parts(frames):
 
 def test_a_figure_can_be_rendered(frames, tmp_path):
     save(module("rq05").chart(**frames("rq05")), tmp_path / "rq05")
-    assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".png", ".html"}
+    assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".png", ".html", ".json"}
 
 
 def test_the_lines_of_the_last_rounds_bear_their_names_and_no_name_lies_on_another():
