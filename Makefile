@@ -5,12 +5,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints requirements.lock --build-constraints requirements.lock
-<<<<<<< HEAD
 BENCHMARKS := $(filter-out %/measure.py %/figure.py, $(wildcard benchmarks/*.py))
-CHECKED := fishpool scripts tests benchmarks examples
-=======
 CHECKED := fishpool scripts tests benchmarks docs examples
->>>>>>> main
 
 all: .venv/core
 	$(BIN)/fishpool check
