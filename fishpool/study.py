@@ -113,6 +113,7 @@ class Study:
     players: tuple[Player, ...]
     strategy_set: tuple[str, ...]
     questions: tuple[str, ...] = ()
+    note: str = ""  # what a reader of the report should know of it
     contrasts: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     analysis: dict[str, Any] = field(default_factory=dict, hash=False)
 
@@ -289,6 +290,7 @@ def _study(name: str, given: Mapping[str, Any], config: Mapping[str, Any]) -> St
         players=players,
         strategy_set=tuple(optional.get("strategy_set", ())),
         questions=questions,
+        note=given.get("note", ""),
         contrasts=tuple(asked | contrast for contrast in optional.get("contrasts", ())),
     )
 
@@ -314,6 +316,7 @@ def _recorded_study(name: str, given: Mapping[str, Any], results: Path) -> Study
         game=game,
         seeds=(),
         seeds_per_job=1,
+        note=given.get("note", ""),
         conditions=tuple(conditions),
         players=(),
         strategy_set=tuple(strategies) if game == "prisoners_dilemma" else (),
@@ -378,6 +381,7 @@ def _dictator_study(name: str, given: Mapping[str, Any], servers: Mapping[str, A
         game="dictator",
         seeds=(0,),
         seeds_per_job=1,
+        note=given.get("note", ""),
         conditions=tuple(conditions),
         players=tuple(condition.players[0] for condition in conditions),
         strategy_set=(),

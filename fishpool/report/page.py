@@ -62,22 +62,34 @@ class Section:
 
 
 def build(
-    database: Path, figures: Path, asked: Mapping[str, Asked], output: Path, runs: str | Sequence[str] = "sample"
+    database: Path,
+    figures: Path,
+    asked: Mapping[str, Asked],
+    output: Path,
+    runs: str | Sequence[str] = "sample",
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Write the report.
 
     `figures` is the folder of `rqNN.svg` and `rqNN.json`; `asked` holds, by question, the conditions by study that it
-    is asked of; `runs` is "sample", "all" or a list of run ids to replay besides the sample.
+    is asked of; `runs` is "sample", "all" or a list of run ids to replay besides the sample; `notes` are the
+    studies' own, by name.
     """
     import duckdb
 
     with duckdb.connect(str(database), read_only=True) as connection:
-        html = render(Tables(connection), figures, asked, runs)
+        html = render(Tables(connection), figures, asked, runs, notes or {})
     with replacing(output) as part:
         part.write_text(html, encoding="utf-8")
 
 
-def render(tables: Tables, figures: Path, asked: Mapping[str, Asked], runs: str | Sequence[str] = "sample") -> str:
+def render(
+    tables: Tables,
+    figures: Path,
+    asked: Mapping[str, Asked],
+    runs: str | Sequence[str],
+    notes: Mapping[str, str],
+) -> str:
     """The page as text."""
     sampled = choose(tables, runs)
     replays = load_runs(tables.connection, [one.run_id for one in sampled])
@@ -99,6 +111,7 @@ def render(tables: Tables, figures: Path, asked: Mapping[str, Asked], runs: str 
             scripts=scripts,
             version=__version__,
             summary=quality.summary(tables),
+            notes=notes,
             quality=list(quality.sections(tables)),
             games={
                 game: (title, [section for key, section in sections.items() if QUESTIONS[key].game == game])

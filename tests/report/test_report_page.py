@@ -90,6 +90,16 @@ def test_the_same_database_gives_the_same_page(reported, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == reported.page.read_bytes()
 
 
+def test_the_note_of_a_study_stands_beside_each_of_its_questions_as_text(reported, tmp_path):
+    study = next(iter(reported.asked["rq09"]))
+    asked = {"rq09": reported.asked["rq09"]}
+    notes = {study: "a <b>tiny</b> model", "another": "not here"}
+    page.build(reported.database, reported.figures, asked, tmp_path / "noted.html", notes=notes)
+    text = (tmp_path / "noted.html").read_text()
+    assert f"<b>{study}</b>: a &lt;b&gt;tiny&lt;/b&gt; model" in text
+    assert "not here" not in text
+
+
 @pytest.mark.parametrize("key", QUESTIONS)
 def test_the_query_of_a_question_gives_its_rows_to_people_too(key, reported):
     query = QUESTIONS[key].query(reported.asked[key])

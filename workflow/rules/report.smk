@@ -31,9 +31,10 @@ rule report:
     params:
         questions=json.dumps(ASKED),
         runs=json.dumps(CONFIG.report_runs),
+        notes=json.dumps({one.name: one.note for one in CONFIG.studies if one.note}),
     message:
         "write the report"
     shell:
         'python {input.script:q} --database {input.database:q} --figures "$(dirname {output:q})/figures"'
-        " --questions {params.questions:q} --runs {params.runs:q} --output {output:q}"
+        " --questions {params.questions:q} --runs {params.runs:q} --notes {params.notes:q} --output {output:q}"
         " 2>&1 | tee {log:q}"
