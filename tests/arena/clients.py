@@ -39,6 +39,9 @@ def fresh_name(kind: str = "bot") -> str:
     return f"{kind}-{next(_numbers)}-{time.time_ns() % 10**9}"
 
 
+PATIENCE = 120  # seconds after which a test is failed instead of waiting for ever
+
+
 class HttpAgent:
     def __init__(self, url: str, choose: Choose, lane: str = "fast"):
         self.choose, self.lane = choose, lane
@@ -51,7 +54,9 @@ class HttpAgent:
 
     async def call(self, method: str, path: str, timed: bool = True, **more: Any) -> httpx.Response:
         """One call; again after a while if there is no connection, as during a restart, or if the arena says so."""
+        give_up = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < give_up, f"no answer to {path} within {PATIENCE} s"
             began = time.perf_counter()
             try:
                 answer = await self.http.request(method, path, headers=self.headers, **more)
@@ -72,7 +77,9 @@ class HttpAgent:
 
     async def find_match(self) -> str:
         answer = (await self.call("POST", "/api/matchmaking/queue", json={"gameId": GAME, "lane": self.lane})).json()
+        give_up = time.monotonic() + PATIENCE
         while answer["status"] != "matched":
+            assert time.monotonic() < give_up, f"no opponent within {PATIENCE} s"
             await asyncio.sleep(0.25)
             answer = (await self.call("GET", f"/api/matchmaking/status?gameId={GAME}")).json()
         self.match = answer["matchId"]
@@ -131,7 +138,7 @@ class SocketAgent:
     async def find_match(self) -> str:
         async with self.connect("/ws/agent") as socket:
             await self.post("/api/matchmaking/queue", {"gameId": GAME, "lane": self.lane})
-            found = json.loads(await socket.recv())
+            found = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
         assert (found["type"], found["gameId"]) == ("match_found", GAME)
         self.match = found["matchId"]
         return self.match

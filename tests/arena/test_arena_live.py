@@ -351,7 +351,7 @@ def test_queueing_with_a_live_match_gives_that_match_and_queueing_twice_one_plac
             "POST", "/api/matchmaking/queue", json={"gameId": "prisoners-dilemma", "lane": "fast"}
         )
         assert answer.json() == {"status": "matched", "matchId": first.match}
-        alone = HttpAgent(arena.url, always(COOPERATE))
+        alone = HttpAgent(arena.url, always(COOPERATE), lane="standard")
         await alone.register()
         for _ in range(3):
             answer = await alone.call(
