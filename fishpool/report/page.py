@@ -160,9 +160,15 @@ def _runs(tables: Tables, asked: Asked) -> str:
     )
 
 
+def _opening(svg: bytes) -> bytes:
+    """The opening tag, whose description may be of any length; quotes and angle brackets in it are entities."""
+    start = svg.index(b"<svg ")
+    return svg[start : svg.index(b">", start)]
+
+
 def _figure(key: str, figures: Path, specification: Mapping[str, Any]) -> Figure:
     svg = (figures / f"{key}.svg").read_bytes()
-    width, height = (round(float(found)) for found in re.findall(rb' (?:width|height)="([\d.]+)', svg[:1000])[:2])
+    width, height = (round(float(found)) for found in re.findall(rb' (?:width|height)="([\d.]+)', _opening(svg))[:2])
     picture = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
     return Figure(key, picture, width, height, specification.get("description", ""), "params" in specification)
 

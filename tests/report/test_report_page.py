@@ -161,3 +161,12 @@ def test_more_runs_than_a_page_can_hold_are_refused(tables, monkeypatch):
     monkeypatch.setattr("fishpool.report.sample.MOST", 3)
     with pytest.raises(FaultyChoice, match="a page holds at most 3"):
         choose(tables, "all")
+
+
+def test_the_size_of_a_figure_is_found_behind_a_description_of_any_length():
+    svg = (
+        b'<svg role="img" aria-label="'
+        + b"word &gt; width=&quot;9&quot; " * 500
+        + b'" width="692" height="300"><g width="5"/>'
+    )
+    assert re.findall(rb' (?:width|height)="([\d.]+)', page._opening(svg)) == [b"692", b"300"]
