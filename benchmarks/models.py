@@ -29,7 +29,7 @@ from fishpool.shards import Player, Shard, Site
 
 QUESTIONS = 400
 LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 500 ms": (32, 0.5)}  # a small server; a large one, batching
-STUDIES = [("openai", (4, 0.05), 10), ("openai", (32, 0.5), 40), ("llamacpp", (1, 0.0), 2)]  # kind, load, seeds
+STUDIES = [("openai", (4, 0.05), 10), ("openai", (32, 0.5), 40), ("llamacpp", (1, 0.0), 5)]  # kind, load, seeds
 REPLAYED = 10_000
 PROMPT = [{"role": role, "content": "The rules of the game, and what happened. " * 12} for role in ("system", "user")]
 SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "string"}, "choice": {"enum": ["A", "B"]}}}
