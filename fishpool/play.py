@@ -22,7 +22,7 @@ from fishpool.players.person import show_history
 from fishpool.records import Ending
 from fishpool.seats import SCRIPTED
 from fishpool.shards import Player, Shard, Site
-from fishpool.terminal import Console, Style
+from fishpool.terminal import Console
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,14 +41,14 @@ def play(arguments: argparse.Namespace) -> None:
     console = Console()
     others = [player.name for player in shard.players[1:] if player.kind != SCRIPTED]
     if others:
-        console.say(f"Making ready: {', '.join(others)} ..", Style.DIM)
+        console.say(f"Making ready: {', '.join(others)} ..", "dim")
     with _reserved(results, shard, arguments.seed) as (shard, directory):
         site = Site(config.servers, config.journal, config.offline, str(results / "logs" / "play"))
         frames = _played(shard, site)
         shards.mark_recorded(directory)
         shards.write(directory, shard.tables, [frames])
     _show_end(console, shard, frames)
-    console.show([f"The records are in {directory}"], Style.DIM)  # in one piece, to be copied
+    console.show([f"The records are in {directory}"], "dim")  # in one piece, to be copied
 
 
 def _prepared(arguments: argparse.Namespace) -> tuple[Shard, study.Config]:
@@ -199,12 +199,12 @@ def _show_end(console: Console, shard: Shard, frames: Frames) -> None:
     you = next(iter(players))
     console.say()
     if run["ending"] == Ending.VOID:
-        console.say(f"The game is void: {run['end_reason']}.", Style.BOLD)
+        console.say(f"The game is void: {run['end_reason']}.", "bold")
     elif shard.game == "commons":
-        console.say(f"The game is over: {run['end_reason']}.", Style.BOLD)
+        console.say(f"The game is over: {run['end_reason']}.", "bold")
     else:
         verdict = "a draw" if run["winner"] is None else "you win" if run["winner"] == you else "you lose"
-        console.say(f"The game is over, {verdict}: {run['end_reason']}.", Style.BOLD)
+        console.say(f"The game is over, {verdict}: {run['end_reason']}.", "bold")
     if shard.game == "prisoners_dilemma":
         scored = [turn for turn in turns if turn["choice"] is not None]
         choices = [tuple(turn["choice"] for turn in scored[i : i + 2]) for i in range(0, len(scored), 2)]

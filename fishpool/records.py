@@ -25,6 +25,16 @@ class Status(StrEnum):
     RESIGNED = "resigned"
     INFRASTRUCTURE = "infrastructure"
 
+    @property
+    def moves(self) -> bool:
+        """Whether a move was made."""
+        return self in (Status.MOVED, Status.REPAIRED)
+
+    @property
+    def faulted(self) -> bool:
+        """Whether the player itself failed to make one; what that costs is the game's own rule."""
+        return self in (Status.INVALID, Status.TIMEOUT)
+
 
 class Ending(StrEnum):
     """How a run ended."""
@@ -176,6 +186,11 @@ GAME_TABLES: dict[str, tuple[str, ...]] = {
 
 
 MODEL_TABLES = ("replies",)  # what a game with a model in it has besides
+
+
+def tables(game: str, *, models: bool) -> tuple[str, ...]:
+    """The record tables of a game; `models` says whether a language model plays in it."""
+    return GAME_TABLES[game] + (MODEL_TABLES if models else ())
 
 
 def columns(game: str, table: str) -> tuple[Column, ...]:

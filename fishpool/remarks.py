@@ -11,36 +11,33 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fishpool.ask import QueryError, comments_of, opened
+from fishpool.records import Ending
 from fishpool.screen import visible
 
 LOW_VALIDITY = 0.95
 FAILURES_SHOWN = 5
 _WORDS_SHOWN = 200  # characters of what others wrote
 
+# The games that ended in one way, with the first of them as an example.
+_ENDED = """
+        SELECT
+          count(*) FILTER (ending = '{ending}') AS found,
+          count(*) AS games,
+          min(run_id) FILTER (ending = '{ending}') AS example,
+          min_by(end_reason, run_id) FILTER (ending = '{ending}') AS why
+        FROM runs
+        """
+
 # (table, query, sentence): one row each; where the first column is 0 there is nothing to say.
 _REMARKS = (
     (
         "runs",
-        """
-        SELECT
-          count(*) FILTER (ending = 'void') AS found,
-          count(*) AS games,
-          min(run_id) FILTER (ending = 'void') AS example,
-          min_by(end_reason, run_id) FILTER (ending = 'void') AS why
-        FROM runs
-        """,
+        _ENDED.format(ending=Ending.VOID),
         "{found:,} of {games:,} games are void and count in no result, such as {example} ({why})",
     ),
     (
         "runs",
-        """
-        SELECT
-          count(*) FILTER (ending = 'forfeited') AS found,
-          count(*) AS games,
-          min(run_id) FILTER (ending = 'forfeited') AS example,
-          min_by(end_reason, run_id) FILTER (ending = 'forfeited') AS why
-        FROM runs
-        """,
+        _ENDED.format(ending=Ending.FORFEITED),
         "{found:,} of {games:,} games ended in a forfeit, such as {example} ({why})",
     ),
     (

@@ -35,7 +35,7 @@ class Screen:
 def screen(stream: TextIO) -> Screen:
     """The screen behind a stream."""
     there = stream.isatty()
-    colour = there and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    colour = there and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
     columns = shutil.get_terminal_size((WIDTH, 24)).columns
     return Screen(max(columns, 40), colour, encoding.startswith("utf"))

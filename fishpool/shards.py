@@ -36,9 +36,8 @@ LINE_CHECKSUMS = ".crc32"  # beside each JSONL file, so that a changed line can 
 class Player:
     """Who plays: a name that is unique in its study, and what acts under it.
 
-    `kind` is the module of `fishpool.players` that makes it ("scripted", "model", "process", "axelrod"; of
-    `fishpool.oracles` in the dictator game); `settings` is what that module reads, as JSON values: {"strategy": name}
-    of a scripted player.
+    `kind` is "scripted", a module of `fishpool.players` that makes it ("model", "process", ..), or in the dictator game
+    the oracle's kind; `settings` is what belongs to the kind, as JSON values: {"strategy": name} of a scripted player.
     """
 
     name: str
@@ -67,8 +66,7 @@ class Shard:
     @property
     def tables(self) -> tuple[str, ...]:
         """The record tables that its play writes."""
-        with_model = any(player.kind == "model" for player in self.players)
-        return records.GAME_TABLES[self.game] + (records.MODEL_TABLES if with_model else ())
+        return records.tables(self.game, models=any(player.kind == "model" for player in self.players))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
@@ -96,6 +94,9 @@ class Site:
     journal: str | None = None
     offline: bool = False
     logs: str | None = None
+
+
+ANYWHERE = Site()  # enough for games in which nobody needs a server, a journal or a log
 
 
 def write(

@@ -27,6 +27,7 @@ from fishpool.oracles.formal import resolve
 from fishpool.players.commons import LIARS
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
+from fishpool.screen import visible
 from fishpool.seats import SCRIPTED
 from fishpool.shards import CHECKSUMS, Player, Shard
 
@@ -64,11 +65,12 @@ class Condition:
     files: tuple[str, ...] = ()  # what its play reads besides the sources: documents, a decision file, prompts, a bot
     replay: str | None = None
     recorded: tuple[str, ...] | None = None  # the shards that were found, of games that were played elsewhere
+    recorded_replies: bool = False  # whether a model was among those who played them
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The record tables that it has."""
-        return records.GAME_TABLES[self.game] + (records.MODEL_TABLES if "model" in self.kinds else ())
+        return records.tables(self.game, models="model" in self.kinds or self.recorded_replies)
 
     @property
     def runs_per_seed(self) -> int:
@@ -77,13 +79,15 @@ class Condition:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of its players that are not scripted: modules of `fishpool.players`, or of `fishpool.oracles`."""
+        """The kinds of its players that are not scripted, such as model and process; of a tournament, its oracle's."""
         return tuple(sorted({player.kind for player in self.players} - {SCRIPTED}))
 
     @property
     def model_calls_per_seed(self) -> int:
         """Calls of language models if every run lasts to its end and every reply can be read, replayed ones too."""
         models = {player.name for player in self.players if player.kind == "model"}
+        if not models:
+            return 0
         if self.game == "dictator":
             own = self.parameters["self_play"]
             documents = sum(file.endswith(".md") for file in self.files)
@@ -306,10 +310,9 @@ def _recorded_study(name: str, given: Mapping[str, Any], results: Path) -> Study
             found.setdefault(shard.parent.name, []).append(shard)
     conditions = []
     for condition, shards in found.items():
-        with_model = any((shard / "replies.jsonl").exists() for shard in shards)
-        players = (Player("model", "model", {}),) if with_model else ()
+        replies = any((shard / "replies.jsonl").exists() for shard in shards)
         names = tuple(shard.name for shard in shards)
-        conditions.append(Condition(name, condition, game, {}, players, 0.0, recorded=names))
+        conditions.append(Condition(name, condition, game, {}, (), 0.0, recorded=names, recorded_replies=replies))
     strategies = given.get("strategy_set", _definition("strategy_set")["default"])
     return Study(
         name=name,
@@ -916,12 +919,12 @@ class _Review:
     def add(self, path: KeyPath, says: str, source: str | None = None) -> None:
         """A fault at `path`; the sentence names source and path and goes on with `says`."""
         if path not in self.faults:
-            self.faults[path] = _one_line(f"{source or self.source(path)}: {_show_path(path)} {says}")
+            self.faults[path] = visible(f"{source or self.source(path)}: {_show_path(path)} {says}")
             self._above_faults.update(path[:length] for length in range(len(path)))
 
     def add_file(self, source: str, says: str) -> None:
         """A fault of a file as a whole."""
-        self.faults[source, says] = _one_line(f"{source}: {says}")
+        self.faults[source, says] = visible(f"{source}: {says}")
 
     def read(self, paths: Sequence[Path]) -> None:
         """Append a layer for each file that holds a mapping; a fault for each other one."""
@@ -1124,11 +1127,6 @@ def _plain(tree: Any, review: _Review, source: str) -> Any:
 # ── How things are shown ─────────────────────────────────────────────────────────────────────────────────────────
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-
-
-def _one_line(text: str) -> str:
-    """Text in which all that does not print (line ends, a terminal's escapes, half characters) is made visible."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cut(text: str, length: int = 60) -> str:

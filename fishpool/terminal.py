@@ -14,28 +14,18 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
-from enum import StrEnum
 from threading import Thread
 
-from fishpool.screen import visible
+from fishpool.screen import aligned, screen, visible
 
 _INPUT = 0  # the descriptor of standard input
 _WIDEST = 100  # longer lines are hard to read
-
-
-class Style(StrEnum):
-    PLAIN = ""
-    BOLD = "1"
-    DIM = "2"
 
 
 class Console:
     """Standard output and standard input, which is read in a thread of its own while others play."""
 
     def __init__(self) -> None:
-        self._colour = (
-            sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-        )
         self._typed: asyncio.Queue[str | None] = asyncio.Queue()
         self._left = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -44,28 +34,21 @@ class Console:
     def width(self) -> int:
         return max(20, min(shutil.get_terminal_size().columns, _WIDEST))
 
-    def say(self, text: str = "", style: Style = Style.PLAIN, indent: str = "") -> None:
-        """One paragraph, wrapped; further lines are indented by `indent`."""
+    def say(self, text: str = "", style: str = "", indent: str = "") -> None:
+        """One paragraph, wrapped, in a style of `Screen.paint`; further lines are indented by `indent`."""
         self.show(textwrap.wrap(visible(text), self.width, subsequent_indent=indent) or [""], style)
 
-    def show(self, lines: Iterable[str], style: Style = Style.PLAIN) -> None:
+    def show(self, lines: Iterable[str], style: str = "") -> None:
         """Lines as they are laid out."""
+        shown = screen(sys.stdout)
         for line in map(visible, lines):
-            print(f"\x1b[{style}m{line}\x1b[0m" if style and self._colour else line)
+            print(shown.paint(line, style) if style else line)
         sys.stdout.flush()
 
     def table(self, header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         """Aligned columns: the first to the left, all others to the right."""
-        cells = [[visible(cell) for cell in row] for row in (header, *rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
-        ]
-        self.show(lines[:1], Style.DIM)
+        lines = list(aligned([[visible(cell) for cell in row] for row in (header, *rows)], left=1))
+        self.show(lines[:1], "dim")
         self.show(lines[1:])
 
     # ── What is typed ────────────────────────────────────────────────────────────────────────────────────────────

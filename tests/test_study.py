@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from fishpool import records, shards, study
 from fishpool.analysis.commons import TwinKind as commons_twins
+from fishpool.costs import estimate
 from fishpool.games import commons
 from fishpool.games.prisoners_dilemma import Parameters
 from fishpool.models.calls import Model
@@ -435,6 +436,19 @@ def test_recorded_games_are_found_and_marked_ones_are_never_stale(tmp_path):
     assert stale_files(tmp_path, other) == []
     (directory / shards.RECORDED).unlink()
     assert len(stale_files(tmp_path, other)) == 5
+
+
+@pytest.mark.parametrize("game", ["prisoners_dilemma", "commons"])
+def test_recorded_games_in_which_a_model_played_have_replies_and_cost_nothing(tmp_path, game):
+    directory = tmp_path / "jsonl" / "played" / "one" / "seeds-0"
+    directory.mkdir(parents=True)
+    for name in (shards.CHECKSUMS, "replies.jsonl"):
+        (directory / name).touch()
+    config = study.load({"results": str(tmp_path), "studies": {"played": {"game": game, "recorded": True}}})
+    (condition,) = config.studies[0].conditions
+    assert condition.tables[-1] == "replies"
+    assert condition.model_calls_per_seed == 0
+    assert estimate(config) == ()
 
 
 def test_a_model_has_no_twins():

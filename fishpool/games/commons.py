@@ -340,7 +340,7 @@ class Move(NamedTuple):
 
     @property
     def fallback(self) -> bool:
-        return self.status in (Status.INVALID, Status.TIMEOUT)
+        return self.status.faulted
 
 
 FALLBACK: Mapping[Phase, Action] = {

@@ -148,7 +148,7 @@ def _broken_off(match: Match, moves: Mapping[str, Move]) -> Result:
     """The table of endings before the last round. A resolved round means that both had submitted a valid choice."""
     agents = match.agents
     broken = [agent for agent in agents if moves[agent].status is Status.INFRASTRUCTURE]
-    faulted = [agent for agent in agents if moves[agent].status in (Status.INVALID, Status.TIMEOUT)]
+    faulted = [agent for agent in agents if moves[agent].status.faulted]
     resigned = [agent for agent in agents if moves[agent].status is Status.RESIGNED]
     said = "; ".join(f"{agent} {_said(moves[agent])}" for agent in (*broken, *faulted, *resigned))
     if broken:

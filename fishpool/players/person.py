@@ -16,7 +16,7 @@ from fishpool.games.commons import MESSAGE_LIMIT, Channel, Phase, Promise, Stock
 from fishpool.games.prisoners_dilemma import PAYOFF, RESIGN, Choice
 from fishpool.seats import Seat
 from fishpool.shards import Shard, Site
-from fishpool.terminal import Console, Style
+from fishpool.terminal import Console
 
 Answer = TypeVar("Answer")
 
@@ -75,7 +75,7 @@ class Person(referee.Player):
         if self._late:
             self.console.forget()
             self.console.say()
-            self.console.say("The last turn ended without an answer of yours.", Style.BOLD)
+            self.console.say("The last turn ended without an answer of yours.", "bold")
             self._late = False
         try:
             action = await self.turn(view)
@@ -83,7 +83,7 @@ class Person(referee.Player):
             self._late = True  # whatever is typed from now on was meant for this turn
             raise
         loop = asyncio.get_running_loop()
-        self._word = loop.call_later(_WAITING, self.console.say, "Waiting for the others ..", Style.DIM)
+        self._word = loop.call_later(_WAITING, self.console.say, "Waiting for the others ..", "dim")
         return json.dumps(action)
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ def show_history(console: Console, names: Sequence[str], choices: Sequence[Seque
     for start in range(0, len(choices), most):
         block = choices[start : start + most]
         if len(choices) > most:
-            console.show([f"{'rounds':{label}}  {start + 1} to {start + len(block)}"], Style.DIM)
+            console.show([f"{'rounds':{label}}  {start + 1} to {start + len(block)}"], "dim")
         console.show(
             f"{name:{label}}  {' '.join(past[seat][0].upper() for past in block)}" for seat, name in enumerate(names)
         )
@@ -179,14 +179,14 @@ class PrisonersDilemmaPerson(Person):
         self.console.say(
             f"Round {view['round']} of {view['totalRounds']}: you have {_count(view['scores'][you], 'point')}, "
             f"{self._other} has {view['scores'][self._other]}{clock}",
-            Style.BOLD,
+            "bold",
         )
         choices = [(past["choices"][you], past["choices"][self._other]) for past in view["history"]]
         show_history(self.console, ("you", self._other), choices)
         try:
             self._submitted = await self.ask("cooperate or defect", read_choice)
         except InputEnded:
-            self.console.say("The input has ended, so you resign.", Style.BOLD)
+            self.console.say("The input has ended, so you resign.", "bold")
             self._submitted = RESIGN
         return {"type": RESIGN} if self._submitted == RESIGN else {"type": "choose", "choice": self._submitted}
 
@@ -275,9 +275,7 @@ class FishPoolPerson(Person):
         try:
             return await _PHASES[view["phase"]](self, view["legal"]["max"])
         except InputEnded:
-            self.console.say(
-                "The input has ended; nobody can leave a pool by its rules, so the run is void.", Style.BOLD
-            )
+            self.console.say("The input has ended; nobody can leave a pool by its rules, so the run is void.", "bold")
             raise
 
     # ── What a person sees ───────────────────────────────────────────────────────────────────────────────────────
@@ -306,14 +304,14 @@ class FishPoolPerson(Person):
         for text in filter(None, told):
             self.console.say(text)
         self._show_ledger(view["ledger"])
-        self.console.say("The end of the input (Ctrl-D) leaves the game, which is then void.", Style.DIM)
+        self.console.say("The end of the input (Ctrl-D) leaves the game, which is then void.", "dim")
 
     def _open_round(self) -> None:
         view = self._view
         horizon = "" if view["horizon"] is None else f" of {view['horizon']}"
         clock = "" if self.clock is None else f", {self.clock:g} s for each answer of yours"
         self.console.say()
-        self.console.say(f"Round {view['round']}{horizon}{clock}", Style.BOLD)
+        self.console.say(f"Round {view['round']}{horizon}{clock}", "bold")
         self._show_ledger(view["ledger"][-1:])
         drop = view["last_round"]["stock_drop"]
         if drop is not None:

@@ -24,16 +24,15 @@ from fishpool.games.commons import Action, Channel, Move, Parameters, Phase, Run
 from fishpool.players.commons import seat, seat_one
 from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
-from fishpool.runners.replies import replies_frame, reply_rows
+from fishpool.runners.replies import reply_rows, with_replies
 from fishpool.seats import Seat, Table, outsiders, side_by_side
-from fishpool.shards import Shard, Site
+from fishpool.shards import ANYWHERE, Shard, Site
 
 if TYPE_CHECKING:
     import polars as pl
 
 GAME = "commons"
 _RUNS_AT_ONCE = 100  # bounds the memory of a job whatever the size of its shard
-_ANYWHERE = Site()
 
 Row = tuple[Any, ...]
 
@@ -42,7 +41,7 @@ def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds)
 
 
-def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+def play(shard: Shard, site: Site = ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play a shard; yields frames of `runs`, `turns`, `claims` and `twins` (and `replies`, with a model), by seed."""
     parameters = rules.parameters_of(shard.parameters)
     common = _common(shard, parameters)
@@ -146,8 +145,7 @@ async def referee_run(
         taken.append(Taken(view["round"], Phase(view["phase"]), agent, turn))
         if turn.status is Status.INFRASTRUCTURE:
             return None
-        readable = turn.status in (Status.MOVED, Status.REPAIRED)
-        action = turn.action if readable else dict(rules.FALLBACK[view["phase"]])
+        action = turn.action if turn.status.moves else dict(rules.FALLBACK[view["phase"]])
         return Move(action, turn.status, turn.attempts)
 
     game = rules.fish(parameters, seed, name)
@@ -201,7 +199,7 @@ def refereed_frames(
         row for taken in refereed.taken for row in reply_rows(run.parameters.agents[taken.agent], taken.turn.replies)
     ]
     frames = {table: _frame(table, some) for table, some in rows.items() if table != "replies"}
-    return {**frames, "replies": replies_frame(GAME, replies)} if "replies" in rows else frames
+    return with_replies(shard, frames, replies)
 
 
 def _unfinished_rows(run_id: str, refereed: Refereed) -> Iterator[Row]:
@@ -209,10 +207,9 @@ def _unfinished_rows(run_id: str, refereed: Refereed) -> Iterator[Row]:
     p = refereed.run.parameters
     for number, phase, agent, turn in refereed.unfinished:
         action = None if turn.action is None else json.dumps(turn.action)
-        fallback = turn.status in (Status.INVALID, Status.TIMEOUT)
         yield (
-            run_id, number, phase, p.names[agent], p.agents[agent], action, turn.status, fallback, turn.attempts,
-            *_NOTHING,
+            run_id, number, phase, p.names[agent], p.agents[agent], action, turn.status, turn.status.faulted,
+            turn.attempts, *_NOTHING,
         )  # fmt: skip
 
 

@@ -33,9 +33,9 @@ from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import formal, resolve
 from fishpool.records import Ending, Status
 from fishpool.referee import Turn, ask
-from fishpool.runners.replies import replies_frame, reply_rows
+from fishpool.runners.replies import reply_rows, with_replies
 from fishpool.seats import Seat, Table, side_by_side
-from fishpool.shards import Shard, Site
+from fishpool.shards import ANYWHERE, Shard, Site
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 GAME = "dictator"
 PHASE = "dictate"
-_ANYWHERE = Site()
 
 
 def number_of_runs(shard: Shard) -> int:
@@ -71,7 +70,7 @@ class Cell:
 Answers = Mapping[tuple[int, int], Sequence[Answer]]  # by (dictator, recipient)
 
 
-def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+def play(shard: Shard, site: Site = ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play the tournament; yields frames of `runs` and `turns` (and `replies`, of a model), by pair of documents."""
     documents = read_documents(locate(shard.parameters["strategies"]))
     run_id = _run_id(shard)
@@ -91,7 +90,7 @@ def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFram
         "runs": _run(run_id, shard, tournament, len(turns["round"]), versions, lost),
         "turns": records.frame(GAME, "turns", turns),
     }
-    yield {**frames, "replies": replies_frame(GAME, replies)} if "replies" in shard.tables else frames
+    yield with_replies(shard, frames, replies)
 
 
 def _run_id(shard: Shard) -> str:
@@ -158,7 +157,7 @@ def _ask_model(
     turns, versions = {}, None
     with closing(side_by_side(shard, site, cells, answer)) as answers:
         for cell, (turn, table) in zip(cells, answers, strict=True):
-            turns[cell], versions = turn, table.versions()
+            turns[cell], versions = turn, versions or table.versions()
     return turns, versions
 
 

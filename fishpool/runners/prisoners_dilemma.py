@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
@@ -25,10 +25,10 @@ from fishpool.games.prisoners_dilemma import Choice, Match, Move, Parameters
 from fishpool.players.scripted import STRATEGIES, History, Strategy, no_luck
 from fishpool.records import Ending, Status
 from fishpool.referee import Player, Turn, ask
-from fishpool.runners.replies import replies_frame, reply_rows
+from fishpool.runners.replies import reply_rows, with_replies
 from fishpool.seats import SCRIPTED, Seat, Table, outsiders, side_by_side
 from fishpool.seeds import draw, draws, happens, name_key, streams
-from fishpool.shards import Shard, Site
+from fishpool.shards import ANYWHERE, Shard, Site
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 GAME = "prisoners_dilemma"
 _MATCHES_AT_ONCE = 10_000  # bounds the memory of a job whatever the size of its shard
 _MATCHES_WITH_OUTSIDERS = 50  # between two words of progress
-_ANYWHERE = Site()
 
 
 class Pairing(NamedTuple):
@@ -72,13 +71,13 @@ def number_of_runs(shard: Shard) -> int:
     return len(shard.seeds) * len(shard.players) * (len(shard.players) + 1) // 2
 
 
-def play(shard: Shard, site: Site = _ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
+def play(shard: Shard, site: Site = ANYWHERE) -> Iterator[dict[str, pl.DataFrame]]:
     """Play all matches; yields frames of `runs` and `turns` (and `replies`, with a model), in canonical order."""
     return play_pairs(shard, list(combinations_with_replacement([player.name for player in shard.players], 2)), site)
 
 
 def play_pairs(
-    shard: Shard, pairs: Sequence[tuple[str, str]], site: Site = _ANYWHERE
+    shard: Shard, pairs: Sequence[tuple[str, str]], site: Site = ANYWHERE
 ) -> Iterator[dict[str, pl.DataFrame]]:
     """The same for some pairs of a shard's players, in their order."""
     strategies = {
@@ -254,7 +253,7 @@ async def referee_match(
 
 def as_move(turn: Turn) -> Move:
     """What the game's rules need to know of a turn; a legal action is a choice or `rules.RESIGN`."""
-    if turn.status not in (Status.MOVED, Status.REPAIRED):
+    if not turn.status.moves:
         return Move(turn.status, fault=turn.fault)
     if turn.action == rules.RESIGN:
         return Move(Status.RESIGNED)
@@ -393,7 +392,7 @@ def _frames_of_columns(
         "flipped": by_turn(done != submitted),
         "payoff": by_turn(points),
     }
-    return _with_replies(
+    return with_replies(
         shard, {"runs": _runs_frame(shard, parameters, batch, runs), "turns": records.frame(GAME, "turns", turn_values)}
     )
 
@@ -427,7 +426,7 @@ def frames_of_matches(
         for agent, player in zip(game.match.agents, pairing.players, strict=True)
         for row in reply_rows(player, asked[agent].replies)
     )
-    return _with_replies(
+    return with_replies(
         shard,
         {
             "runs": _runs_frame(shard, parameters, batch, runs, versions),
@@ -435,12 +434,6 @@ def frames_of_matches(
         },
         replies,
     )
-
-
-def _with_replies(
-    shard: Shard, frames: dict[str, pl.DataFrame], rows: Iterable[Mapping[str, Any]] = ()
-) -> dict[str, pl.DataFrame]:
-    return {**frames, "replies": replies_frame(GAME, rows)} if "replies" in shard.tables else frames
 
 
 def _turn_rows(run_id: str, pairing: Pairing, game: Played) -> Iterator[dict[str, Any]]:

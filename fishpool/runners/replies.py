@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fishpool import records
 from fishpool.models.calls import Answered
 from fishpool.referee import Reading
+from fishpool.shards import Shard
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,8 +46,12 @@ def reply_rows(player: str, replies: Iterable[tuple[Any, Reading]]) -> Iterator[
         }
 
 
-def replies_frame(game: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+def with_replies(
+    shard: Shard, frames: dict[str, pl.DataFrame], rows: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, pl.DataFrame]:
+    """The frames of some games of a shard, with the table of replies where a model plays in it."""
+    if "replies" not in shard.tables:
+        return frames
     some = list(rows)
-    return records.frame(
-        game, "replies", {name: [row[name] for row in some] for name in records.schema(game, "replies")}
-    )
+    columns = {name: [row[name] for row in some] for name in records.schema(shard.game, "replies")}
+    return {**frames, "replies": records.frame(shard.game, "replies", columns)}

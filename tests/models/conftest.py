@@ -1,5 +1,6 @@
 """Servers for the tests of models: one that misbehaves, the embedded model's own, an Ollama proxy in front of it."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -7,14 +8,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from misbehaving import InThread, Misbehaving
 
-from fishpool.models.calls import Request
+from fishpool.models.calls import Backend, Request
 
 EMBEDDED = "gemma"  # the name under which the embedded model is served
 CONTEXT = 512  # tokens of its server
@@ -34,6 +36,21 @@ SCHEMA = {
     "required": ["choice"],
     "additionalProperties": False,
 }
+
+
+def use_backend(
+    module: ModuleType, path: str, url: str, call: Callable[[Backend], Awaitable[Any]], concurrency: int = 1
+) -> Any:
+    """What `call` gives with a backend of `module`, which finds its server under `path` of the address."""
+
+    async def one() -> Any:
+        backend = module.make({"request_timeout": 60, "concurrency": concurrency, "api_key": None}, url + path)
+        try:
+            return await call(backend)
+        finally:
+            await backend.close()
+
+    return asyncio.run(one())
 
 
 @pytest.fixture

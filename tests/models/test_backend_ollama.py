@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from conftest import EMBEDDED, SCHEMA
+from conftest import EMBEDDED, SCHEMA, use_backend
 from misbehaving import InThread, hash_of
 
 from fishpool.models.backends import ollama
@@ -15,17 +16,7 @@ from fishpool.models.faults import Stop, TransportFault
 
 Server = Callable[..., InThread]
 Asked = Callable[..., Request]
-
-
-def use(url: str, call: Callable[[Backend], Awaitable[Any]]) -> Any:
-    async def one() -> Any:
-        backend = ollama.make({"request_timeout": 60, "concurrency": 1, "api_key": None}, url)
-        try:
-            return await call(backend)
-        finally:
-            await backend.close()
-
-    return asyncio.run(one())
+use = partial(use_backend, ollama, "")
 
 
 def test_everything_that_identifies_a_call_is_sent(misbehaving: Server, asked: Asked) -> None:

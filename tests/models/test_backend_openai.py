@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from conftest import CONTEXT, EMBEDDED, SCHEMA
+from conftest import CONTEXT, EMBEDDED, SCHEMA, use_backend
 from misbehaving import InThread
 
 from fishpool.models.backends import openai
@@ -15,17 +16,7 @@ from fishpool.models.faults import Stop, TransportFault
 
 Server = Callable[..., InThread]
 Asked = Callable[..., Request]
-
-
-def use(url: str, call: Callable[[Backend], Awaitable[Any]], concurrency: int = 1) -> Any:
-    async def one() -> Any:
-        backend = openai.make({"request_timeout": 60, "concurrency": concurrency, "api_key": None}, f"{url}/v1")
-        try:
-            return await call(backend)
-        finally:
-            await backend.close()
-
-    return asyncio.run(one())
+use = partial(use_backend, openai, "/v1")
 
 
 def test_everything_that_identifies_a_call_is_sent(misbehaving: Server, asked: Asked) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+from built_results import COMMONS
 from canned_model import HOSTILE, canned
 
 from fishpool.analysis import ranking, strategy_frequencies
@@ -30,10 +31,6 @@ ASKED = {
     **{f"rq{number:02}": {"pairs": ["plain", "noisy"]} for number in (9, 10, 11)},
     **{f"rq{number:02}": {"open": ["published", "formal"]} for number in (12, 13, 14)},
 }
-COMMONS = (
-    "agent_rounds", "rounds", "lies", "individual", "deviations", "deviation_classes", "deviation_points", "societal",
-    "conditions", "observations", "estimates", "survival", "lies_rounds",
-)  # fmt: skip
 
 
 def answer(view):

@@ -218,7 +218,7 @@ def conditions_of(game):
 def tables_at(key):
     """All tables that a condition has."""
     condition = CONDITIONS[key]
-    return [*tables_of(condition.game), *(records.MODEL_TABLES if "model" in condition.kinds else ())]
+    return list(dict.fromkeys([*tables_of(condition.game), *condition.tables]))
 
 
 def table_files(tables, game=None):

@@ -45,10 +45,7 @@ for game in GAMES:
                 lambda wildcards: CONDITIONS[key_of(wildcards.place)].files,
                 script=source("scripts/play.py"),
             output:
-                [
-                    f"{RESULTS}/jsonl/{{place}}/{{shard}}/{table}.jsonl"
-                    for table in (*records.GAME_TABLES[game], *(records.MODEL_TABLES if models else ()))
-                ],
+                [f"{RESULTS}/jsonl/{{place}}/{{shard}}/{table}.jsonl" for table in records.tables(game, models=models)],
                 sums=f"{RESULTS}/jsonl/{{place}}/{{shard}}/SHA256SUMS",
             log:
                 f"{LOGS}/play/{{place}}/{{shard}}.log",

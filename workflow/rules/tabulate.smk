@@ -27,15 +27,8 @@ rule tabulate:
         " {input.sums:q} 2>&1 | tee {log:q}"
 
 
+# Of every game, also of those whose other records are tabulated in another way.
 use rule tabulate as tabulate_replies with:
-    input:
-        code("scripts/tabulate.py"),
-        lambda wildcards: shard_files(wildcards.study, wildcards.condition, f"{wildcards.table}.jsonl"),
-        sums=lambda wildcards: shard_files(wildcards.study, wildcards.condition, "SHA256SUMS"),
-        script=source("scripts/tabulate.py"),
-    output:
-        table_file("{table}", "{study}", "{condition}"),
-    log:
-        f"{LOGS}/tabulate/{{table}}/{{study}}/{{condition}}.log",
     wildcard_constraints:
         table=one_of(records.MODEL_TABLES),
+        study=one_of(STUDIES),
