@@ -79,7 +79,7 @@ def live_models(condition: Condition) -> tuple[Model, ...]:
 
 def player_model(condition: Condition, name: str) -> Model:
     settings = next(player.settings for player in condition.players if player.name == name)
-    return Model.from_json({key: value for key, value in settings.items() if key != "replicates"})
+    return Model.from_json(settings)
 
 
 def _calls(condition: Condition) -> dict[str, int]:

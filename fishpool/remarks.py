@@ -112,16 +112,19 @@ def _failed_jobs(text: str) -> Iterator[str]:
         number = re.search(r"^ {4}jobid: (\d+)$", job["about"], re.MULTILINE)
         file = re.search(r"^ {4}log: (.+?)(?: \(check log file.*)?$", job["about"], re.MULTILINE)
         what = messages.get(number[1], job["rule"]) if number else job["rule"]
-        last = _last_line(Path(file[1])) if file else ""
+        last = _shown(last_line(Path(file[1]))) if file else ""
         yield f"{_shown(what)} failed" + (f": {last}" if last else "")
 
 
-def _last_line(log: Path) -> object:
+def last_line(log: Path) -> str:
+    """The last line of a job's log that is not blank; nothing where there is none."""
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 2_000))
+            lines = file.read().decode("utf-8", "replace").rstrip().splitlines()
     except OSError:
         return ""
-    return next((_shown(line.strip()) for line in reversed(lines) if line.strip()), "")
+    return visible(lines[-1]) if lines else ""
 
 
 def _shown(value: object) -> object:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fishpool.costs import estimate
+from fishpool.remarks import last_line
 from fishpool.screen import aligned, visible
 from fishpool.shards import CHECKSUMS, Shard
 from fishpool.study import Condition, Config, Study
@@ -152,7 +153,7 @@ def _running(config: Config, results: Path, folder: Path) -> Iterator[str]:
         yield "no run is going on here"
     for shard in playing:
         name = f"{shard.study}/{shard.condition}/{shard.name}"
-        said = _last_line(results / "logs" / "play" / f"{name}.log").removeprefix(f"{name}: ")
+        said = last_line(results / "logs" / "play" / f"{name}.log").removeprefix(f"{name}: ")
         yield f"  {name}{': ' if said else ''}{said}"
 
 
@@ -174,16 +175,6 @@ def _is_alive(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
-
-
-def _last_line(log: Path) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 2_000))
-            lines = file.read().decode("utf-8", "replace").rstrip().splitlines()
-    except OSError:
-        return ""
-    return visible(lines[-1]) if lines else ""
 
 
 def _in_journal(journal: Path) -> tuple[dict[str, int], dict[str, int]]:

@@ -33,7 +33,8 @@ class Model:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Model:
-        return Model(**values)
+        """The model of a player's or oracle's settings; how many answers an oracle gives is no part of it."""
+        return Model(**{key: value for key, value in values.items() if key != "replicates"})
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Kind:
 
     def __init__(self, shard: Shard, site: Site, players: Sequence[shards.Player]):
         self._game = shard.game
-        self._models = {player.name: _model(player) for player in players}
+        self._models = {player.name: Model.from_json(player.settings) for player in players}
         self._prompts = read_prompts(locate(shard.parameters.get("prompts", DEFAULT_PROMPTS)), shard.game)
         self._questions = {
             name: QUESTIONS[shard.game](self._prompts, shard.parameters, model.reasoning)
@@ -128,8 +128,3 @@ class ModelPlayer(referee.Player):
         """The sampling seed of one call, 0..2^31-1; the condition is no part of it."""
         turn = (self._seat.number, phase, attempt, replicate)
         return int(draw(self._seat.seed, "model", *self._pairing, *turn, counter=number) * 2**31)
-
-
-def _model(player: shards.Player) -> Model:
-    """The model of a player or oracle; how many answers an oracle gives is its game's affair."""
-    return Model.from_json({key: value for key, value in player.settings.items() if key != "replicates"})
