@@ -209,25 +209,26 @@ class Client:
             self._digests[model.server, model.name] = digest or ""
 
     async def _ask(self, journal: Journal, server: _Server, request: Request, key: str, text: str) -> Answered:
-        async def reply(backend: Backend) -> Answered | Reply:
+        async def reply(backend: Backend) -> Answered:
             # Another process may have asked the same while this one waited for its turn.
-            return _answered(request, journal.look_up(key)) or await backend.reply(request)
+            if answered := _answered(request, journal.look_up(key)):
+                return answered
+            answer = _clean(await backend.reply(request))
+            _check_fit(request, answer)
+            # The place is given up only now: were the next request sent first, a kill could cost more than the
+            # replies that are under way, one a place.
+            entry = await journal.keep(key, text, Entry(_sort(answer), answer))
+            kept = entry.reply or answer
+            return Answered(request, kept, from_journal=kept != answer)
 
         try:
-            answer = await server.call(reply, server.endpoints, limit=server.request_timeout)
+            return await server.call(reply, server.endpoints, limit=server.request_timeout)
         except Exhausted as exhausted:
             sentence = f'model "{request.model}": {exhausted}'
             entry = await journal.keep(key, text, Entry(Sort.FAULT, fault=sentence))
             if answered := _answered(request, entry):
                 return answered
             raise Exhausted(sentence) from exhausted
-        if isinstance(answer, Answered):
-            return answer
-        _check_fit(request, answer)
-        answer = _clean(answer)
-        entry = await journal.keep(key, text, Entry(_sort(answer), answer))
-        kept = entry.reply or answer
-        return Answered(request, kept, from_journal=kept != answer)
 
     def _asked(self, key: str, task: asyncio.Task[Answered]) -> None:
         del self._asking[key]
