@@ -213,7 +213,9 @@ class Client:
             # Another process may have asked the same while this one waited for its turn.
             if answered := _answered(request, journal.look_up(key)):
                 return answered
-            answer = _clean(await backend.reply(request))
+            async with _within(server.request_timeout):
+                answer = await backend.reply(request)
+            answer = _clean(answer)
             _check_fit(request, answer)
             # The place is given up only now: were the next request sent first, a kill could cost more than the
             # replies that are under way, one a place.
@@ -222,7 +224,7 @@ class Client:
             return Answered(request, kept, from_journal=kept != answer)
 
         try:
-            return await server.call(reply, server.endpoints, limit=server.request_timeout)
+            return await server.call(reply, server.endpoints)
         except Exhausted as exhausted:
             sentence = f'model "{request.model}": {exhausted}'
             entry = await journal.keep(key, text, Entry(Sort.FAULT, fault=sentence))
@@ -288,14 +290,8 @@ class _Server:
         self._waiting: deque[tuple[Sequence[_Endpoint], asyncio.Future[_Endpoint]]] = deque()
         self._rests: set[asyncio.Task[None]] = set()
 
-    async def call(
-        self,
-        call: Callable[[Backend], Awaitable[Result]],
-        endpoints: Sequence[_Endpoint],
-        *,
-        limit: float | None,
-    ) -> Result:
-        """What `call` gives on one of the endpoints, tried again on another where it can be; `limit` is s a try.
+    async def call(self, call: Callable[[Backend], Awaitable[Result]], endpoints: Sequence[_Endpoint]) -> Result:
+        """What `call` gives on one of the endpoints, tried again on another where it can be.
 
         Raises Exhausted after the last try, or Stop if by then no endpoint that was tried is there at all.
         """
@@ -304,14 +300,9 @@ class _Server:
         for tried in range(self._retries + 1):
             async with self._place(among) as endpoint:
                 try:
-                    async with asyncio.timeout(limit) as clock:
-                        return await call(endpoint.backend)
+                    return await call(endpoint.backend)
                 except Stop as stop:
                     raise Stop(self._public(str(stop))) from stop
-                except TimeoutError:
-                    if not clock.expired():
-                        raise
-                    fault = TransportFault(f"no answer within {limit:g} s")
                 except TransportFault as error:
                     fault = error
                 last[endpoint] = fault
@@ -401,13 +392,25 @@ class _Server:
         return sentence.replace(self._secret, "***") if self._secret else sentence
 
 
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Raises TransportFault if what is awaited inside takes longer."""
+    try:
+        async with asyncio.timeout(seconds) as clock:
+            yield
+    except TimeoutError as error:
+        if not clock.expired():
+            raise
+        raise TransportFault(f"no answer within {seconds:g} s") from error
+
+
 async def _prepare(server: _Server, endpoint: _Endpoint, models: Sequence[Model]) -> dict[str, str]:
     """The digests of the models at one endpoint, once their weights are loaded there."""
     digests = {}
     for name in dict.fromkeys(model.name for model in models):
-        digests[name] = await server.call(methodcaller("digest", name), [endpoint], limit=None)
+        digests[name] = await server.call(methodcaller("digest", name), [endpoint])
     for name, context in dict.fromkeys((model.name, model.context) for model in models):
-        await server.call(methodcaller("warm_up", name, context), [endpoint], limit=None)
+        await server.call(methodcaller("warm_up", name, context), [endpoint])
     return digests
 
 
