@@ -18,15 +18,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from importlib import metadata, util
 from pathlib import Path
 
 import yaml
 
+from fishpool import study
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = Path("results/benchmarks/pipeline.json")
 SHARDS = (10, 1000, 10_000)
 TARGET = 1.5
+# as the workflow's jobs have them
+THREADS = {"POLARS_MAX_THREADS": "2", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def main(cores: int, shards: tuple[int, ...]) -> None:
@@ -52,7 +57,10 @@ def against_bare(cores):
         bare, workflow, commands = Path(folder, "bare"), Path(folder, "workflow"), Path(folder, "commands.json")
         printed = snakemake(bare, "--dry-run", "--printshellcmds", keep=True)
         commands.write_text(json.dumps([arguments for line in printed.splitlines() for arguments in parsed(line)]))
-        alone = timed([sys.executable, str(Path(__file__).resolve()), "--bare", str(commands.resolve())], bare)
+        site = json.dumps(asdict(study.load_files([]).site))
+        alone = timed(
+            [sys.executable, str(Path(__file__).resolve()), "--bare", str(commands.resolve())], bare, FISHPOOL_SITE=site
+        )
         whole = timed(command(workflow, "--cores", str(cores), "--quiet", "all"))
         same = listing(bare) == listing(workflow)
         parts = json.loads(Path(folder, "parts.json").read_text())
@@ -144,10 +152,10 @@ def snakemake(folder, *options, keep=False):
     return done.stdout
 
 
-def timed(arguments, folder=None):
+def timed(arguments, folder, **variables):
     """Seconds on the wall and of the processor, children included."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "POLARS_MAX_THREADS": "2"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | THREADS | variables
     with tempfile.TemporaryFile() as said:
         code = subprocess.run(arguments, cwd=folder, env=environment, stdout=said, stderr=said, check=False).returncode
         if code:

@@ -43,7 +43,7 @@ def play(arguments: argparse.Namespace) -> None:
     if others:
         console.say(f"Making ready: {', '.join(others)} ..", "dim")
     with _reserved(results, shard, arguments.seed) as (shard, directory):
-        site = Site(config.servers, config.journal, config.offline, str(results / "logs" / "play"))
+        site = replace(config.site, logs=str(results / "logs" / "play"))
         frames = _played(shard, site)
         shards.mark_recorded(directory)
         shards.write(directory, shard.tables, [frames])

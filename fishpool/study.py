@@ -29,7 +29,7 @@ from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
 from fishpool.screen import visible
 from fishpool.seats import SCRIPTED
-from fishpool.shards import CHECKSUMS, Player, Shard
+from fishpool.shards import CHECKSUMS, Player, Shard, Site
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 DEFAULT_CONFIG = _REPOSITORY / "config" / "config.yaml"
@@ -166,6 +166,11 @@ class Config:
     offline: bool = False
     figure_formats: tuple[str, ...] = FIGURE_FORMATS
     report_runs: str | tuple[str, ...] = "sample"
+
+    @property
+    def site(self) -> Site:
+        """Where its games are played."""
+        return Site(self.servers, self.journal, self.offline, logs=f"{self.results}/logs/players")
 
 
 def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> Config:

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -30,10 +31,7 @@ RESULTS = CONFIG.results
 LOGS = f"{RESULTS}/logs"
 # Jobs run the Python that runs Snakemake, on the sources of this checkout: those that `code` lists as their inputs. Where
 # models are asked is known to every job by its environment, and so is no reason to play anything again.
-SITE = json.dumps(
-    {"servers": CONFIG.servers, "journal": CONFIG.journal, "offline": CONFIG.offline, "logs": f"{LOGS}/players"},
-    sort_keys=True,
-)
+SITE = json.dumps(asdict(CONFIG.site), sort_keys=True)
 shell.prefix(
     "set -euo pipefail; "
     f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
