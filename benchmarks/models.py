@@ -11,15 +11,17 @@ replay is timed on its own, per reply.
 
 import asyncio
 import json
-import platform
 import sqlite3
 import sys
 import tempfile
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import ModuleType
+
+from measure import RESULTS, compare, report
 
 from fishpool.models import publishing
 from fishpool.models.calls import Model, Reply, Request
@@ -28,53 +30,40 @@ from fishpool.models.journal import Entry, Journal, Sort
 from fishpool.shards import Player, Shard, Site
 
 QUESTIONS = 400
-LOADS = {"4 at once, 50 ms": (4, 0.05), "32 at once, 500 ms": (32, 0.5)}  # a small server; a large one, batching
+LOADS = [(4, 0.05), (32, 0.5)]  # requests at once, seconds a reply: a small server; a large one, batching
 STUDIES = [("openai", (4, 0.05), 10), ("openai", (32, 0.5), 40), ("llamacpp", (1, 0.0), 5)]  # kind, load, seeds
 REPLAYED = 10_000
 PROMPT = [{"role": role, "content": "The rules of the game, and what happened. " * 12} for role in ("system", "user")]
 SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "string"}, "choice": {"enum": ["A", "B"]}}}
 ANSWER = json.dumps({"reasoning": "Because they did, and I would rather not. " * 6, "choice": "A"})
-RESULT = Path("results/benchmarks/models.json")
+AIM = 0.95
 
 
 def main(passes: int) -> None:
-    result = {"questions": QUESTIONS, "clock": "perf_counter", "throughput": {}, "versions": versions()}
-    for kind in ("fixed", "openai"):
-        for load, (concurrency, latency) in LOADS.items():
-            try:
-                rates = throughput(kind, concurrency, latency, passes)
-            except ModuleNotFoundError as error:
-                print(f"{kind}: not measured, {error.name} is not there")
-                continue
-            bare, client = (median(rates[name]) for name in ("bare", "client"))
-            result["throughput"][f"{kind}, {load}"] = {
-                "replies_per_second": rates,
-                "ideal": concurrency / latency,
-                "ratio": client / bare,
-            }
-            print(f"{kind:7} {load:20} bare {bare:8.1f}/s  client {client:8.1f}/s  ratio {client / bare:.3f}")
-    for kind, load, seeds in STUDIES:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    comparisons, rates_of = [], {}
+    programs = [
+        ("client", kind, load, partial(throughput, kind, *load)) for kind in ("fixed", "openai") for load in LOADS
+    ]
+    programs += [("study", kind, load, partial(study, kind, *load, seeds)) for kind, load, seeds in STUDIES]
+    for asker, kind, (concurrency, latency), program in programs:
+        what = f"models: a {asker} on {kind}, {concurrency} at once" + (f", {latency * 1000:g} ms" if latency else "")
+        print(f"{what} ..", flush=True)
+        rates: dict[str, list[float]] = {}
         try:
-            rates = {"bare": [], "study": []}
             for _ in range(passes):
-                for name, rate in asyncio.run(study(kind, *load, seeds)).items():
-                    rates[name].append(rate)
+                for name, rate in program().items():
+                    rates.setdefault(name, []).append(rate)
         except ModuleNotFoundError as error:
-            print(f"study, {kind}: not measured, {error.name} is not there")
+            print(f"{what}: not measured, {error.name} is not there")
             continue
-        ratio = median(rates["study"]) / median(rates["bare"])
-        result["throughput"][f"study, {kind}, {load}"] = {"replies_per_second": rates, "ratio": ratio}
-        bare, played = median(rates["bare"]), median(rates["study"])
-        print(f"{kind:7} study, {load[0]} at once    bare {bare:8.1f}/s  study {played:7.1f}/s  ratio {ratio:.3f}")
-    result["replay"] = replay(passes)
-    for name, seconds in result["replay"]["seconds"].items():
+        rates_of[what] = rates
+        comparisons.append(compare(rates, what, "replies", "the bare server", AIM))
+    replayed = replay(passes)
+    details = {"clock": "wall", "questions": QUESTIONS, "rates": rates_of, "replay": replayed}
+    report("models", comparisons, {**details, "sqlite": sqlite3.sqlite_version}, ["openai", "httpx"])
+    for name, seconds in replayed["seconds"].items():
         print(f"{REPLAYED:,} replies, {name}: {median(seconds):.2f} s")
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-
-
-def versions():
-    return {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
 
 
 # ── Throughput ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,13 +88,10 @@ class Fixed:
         pass
 
 
-def throughput(kind, concurrency, latency, passes):
-    """Replies a second of the bare backend and of the client, by pass."""
-    rates = {"bare": [], "client": []}
-    for _ in range(passes):
-        for name, program in (("bare", bare), ("client", through_client)):
-            rates[name].append(asyncio.run(timed(program, kind, concurrency, latency)))
-    return rates
+def throughput(kind, concurrency, latency):
+    """Replies a second of the bare backend and of the client."""
+    programs = {"the bare server": bare, "ours": through_client}
+    return {name: asyncio.run(timed(program, kind, concurrency, latency)) for name, program in programs.items()}
 
 
 async def timed(program, kind, concurrency, latency):
@@ -145,7 +131,7 @@ async def bare(settings, requests=None):
 
 async def through_client(settings):
     """The same, as games ask: twice as many at once as places, so that one game always waits for another."""
-    with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         client = Client(Site(servers={"lab": settings}, journal=f"{folder}/journal.sqlite"), [MODEL], None)
         await client.open()
         await client.ask(MODEL, PROMPT, SCHEMA, **call(0))
@@ -162,7 +148,11 @@ async def through_client(settings):
         return seconds
 
 
-async def study(kind, concurrency, latency, seeds):
+def study(kind, concurrency, latency, seeds):
+    return asyncio.run(play_and_repeat(kind, concurrency, latency, seeds))
+
+
+async def play_and_repeat(kind, concurrency, latency, seeds):
     """Replies a second of a shard of matches, and of the bare backend for the same requests."""
     from fishpool.runners import prisoners_dilemma
 
@@ -198,14 +188,14 @@ async def study(kind, concurrency, latency, seeds):
             turn_timeout=600,
             seeds=tuple(range(seeds)),
         )
-        with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+        with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
             site = Site(servers={"lab": settings}, journal=f"{folder}/journal.sqlite")
             start = time.perf_counter()
             frames = await asyncio.to_thread(lambda: list(prisoners_dilemma.play(shard, site)))
             played = time.perf_counter() - start
         asked = [json.loads(text) for frame in frames for text in frame["replies"]["request"]]
         requests = [Request(**{**values, "messages": tuple(values["messages"])}) for values in asked]
-        return {"bare": len(requests) / await bare(settings, requests), "study": len(requests) / played}
+        return {"the bare server": len(requests) / await bare(settings, requests), "ours": len(requests) / played}
 
 
 async def serve(latency, reader, writer):
@@ -235,7 +225,7 @@ async def serve(latency, reader, writer):
 def replay(passes):
     """Seconds to answer all questions from a journal, and from its published form, opening included."""
     seconds = {"offline from the journal": [], "replay of the published file": []}
-    with tempfile.TemporaryDirectory(dir=RESULT.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         path, file = Path(folder) / "journal.sqlite", Path(folder) / "journal.jsonl.xz"
         with closing(Journal(path)) as journal:
             requests = [request(number) for number in range(REPLAYED)]
@@ -285,7 +275,6 @@ def request(number):
 
 
 if __name__ == "__main__":
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
     module = ModuleType("fishpool.models.backends.fixed")
     module.make = lambda settings, endpoint: Fixed()
     sys.modules[module.__name__] = module

@@ -152,7 +152,7 @@ def snakemake(folder, *options, keep=False):
     return done.stdout
 
 
-def timed(arguments, folder, **variables):
+def timed(arguments, folder=None, **variables):
     """Seconds on the wall and of the processor, children included."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | THREADS | variables
