@@ -1,5 +1,8 @@
 """The profile for SLURM on a real cluster of one node: the same files as on one machine, and no fault goes unheard."""
 
+import os
+import subprocess
+
 import pytest
 import slurm_cluster
 from workflow_checkout import Checkout, contents
@@ -23,6 +26,23 @@ def test_a_study_through_slurm_makes_the_same_as_on_one_machine(on_cluster, sour
     assert on_cluster.snakemake("-n", config=("only=pool",)).had_nothing_to_do
     here = Checkout(on_cluster.root)
     assert here.snakemake(config=("only=pool", "results=here")).code == 0
+    assert contents(on_cluster.results) == contents(here.root / "here")
+
+
+@pytest.mark.skipif(
+    os.environ.get("FISHPOOL_SLURM") != "default",
+    reason="takes half an hour; FISHPOOL_SLURM=default runs it",
+)
+def test_the_default_studies_through_slurm_make_the_same_as_on_one_machine(on_cluster):
+    default = ("--configfile", "config/config.yaml")
+    with on_cluster.start(*PROFILE, *default, config=(), output=subprocess.PIPE) as process:
+        text, _ = process.communicate()
+    assert process.returncode == 0, text
+    assert on_cluster.snakemake("-n", *default, config=()).had_nothing_to_do
+    here = Checkout(on_cluster.root)
+    with here.start(*default, config=("results=here",), output=subprocess.PIPE) as process:
+        text, _ = process.communicate()
+    assert process.returncode == 0, text
     assert contents(on_cluster.results) == contents(here.root / "here")
 
 
