@@ -88,7 +88,7 @@ def report(name, comparisons, details, libraries=()):
         print(f"{one.what}")
         print(f"  ours                 {one.ours_rate:14,.0f} {one.unit}/s")
         print(f"  {one.alternative:20} {one.alternative_rate:14,.0f} {one.unit}/s")
-        print(f"  ratio                {one.ratio:14,.1f}   aim {one.aim:g}{floor}", flush=True)
+        print(f"  ratio                {one.ratio:14,.3g}   aim {one.aim:g}{floor}", flush=True)
     versions = {library: importlib.metadata.version(library) for library in ("numpy", *libraries)}
     result = {
         "clock": "processor",
