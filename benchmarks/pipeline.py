@@ -23,11 +23,12 @@ from importlib import metadata, util
 from pathlib import Path
 
 import yaml
+from measure import RESULTS, Comparison
 
 from fishpool import study
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULT = Path("results/benchmarks/pipeline.json")
+RESULT = RESULTS / "pipeline.json"
 SHARDS = (10, 1000, 10_000)
 TARGET = 1.5
 # as the workflow's jobs have them
@@ -41,6 +42,11 @@ def main(cores: int, shards: tuple[int, ...]) -> None:
         "default": against_bare(cores) if cores else {},
         "shards": {},
     }
+    if cores:
+        rates = (1 / result["default"][run]["wall"] for run in ("workflow", "bare"))
+        what, alternative = f"the default reproduction on {cores} cores, wall", "its commands in one process"
+        one = Comparison(what, "reproductions", alternative, *rates, aim=1 / TARGET)
+        result["comparisons"] = [{**vars(one), "ratio": one.ratio}]
     for count in shards:
         result["shards"][count] = over_shards(count)
         said = ", ".join(f"{name} {taken['processor']:.1f} s" for name, taken in result["shards"][count].items())
