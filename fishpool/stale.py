@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fishpool.files import PART
 from fishpool.shards import RECORDED
 from fishpool.study import Config
 
-_RECORDS = re.compile(r"(?:(?:runs|turns|claims|twins|replies)\.jsonl(?:\.crc32)?|SHA256SUMS)(?:\.\d+\.part)?")
-_TABLE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.parquet(?:\.\d+\.part)?")
+_RECORDS = re.compile(rf"(?:(?:runs|turns|claims|twins|replies)\.jsonl(?:\.crc32)?|SHA256SUMS)(?:{PART})?")
+_TABLE = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_-]*)\.parquet(?:{PART})?")
 
 
 def stale_files(results: Path, config: Config) -> list[Path]:

@@ -6,19 +6,16 @@ which finished files an edit has made stale, as `snakemake -n` does.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fishpool.costs import estimate
+from fishpool.files import is_being_written
 from fishpool.remarks import last_line
 from fishpool.screen import aligned, visible
 from fishpool.shards import CHECKSUMS, Shard
 from fishpool.study import Condition, Config, Study
-
-_PART = re.compile(r".+\.jsonl\.(\d+)\.part")  # what `files.replacing` writes to, with the id of the process
 
 
 @dataclass(frozen=True)
@@ -159,22 +156,7 @@ def _running(config: Config, results: Path, folder: Path) -> Iterator[str]:
 
 def _is_played(place: Path) -> bool:
     """Whether a process of this machine is writing the shard."""
-    if not place.is_dir():
-        return False
-    parts = (_PART.fullmatch(file.name) for file in place.iterdir())
-    return any(_is_alive(int(part[1])) for part in parts if part)
-
-
-def _is_alive(process: int) -> bool:
-    if os.name != "posix":
-        return True  # no way to ask that does no harm
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+    return any(is_being_written(part) for part in place.glob("*.jsonl.*.part"))
 
 
 def _in_journal(journal: Path) -> tuple[dict[str, int], dict[str, int]]:

@@ -1,5 +1,10 @@
-"""Plays fish pools in memory and answers with their metric tables, computed by the SQL that the workflow runs."""
+"""Fish pools played in memory, with their metric tables by the workflow's SQL; and copies of the checkout to run it in.
 
+Of a finished run of the small study there is one, which is copied, with all times, for each test that edits something.
+"""
+
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -7,9 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import model_study
 import polars as pl
 import pytest
 from built_results import build
+from workflow_checkout import REPOSITORY, SOURCES, Checkout, Outcome
 
 from fishpool.analysis.inference import register
 from fishpool.games.commons import Parameters, parameters_of
@@ -88,3 +95,58 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def playing() -> SimpleNamespace:
     """`playing.play(..)` and `playing.fill(..)`, for tests that change what was played before it is tabulated."""
     return SimpleNamespace(play=play, fill=fill)
+
+
+# ── Copies of the checkout ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as they were when the tests began."""
+    root = tmp_path_factory.mktemp("sources") / "checkout"
+    for name in SOURCES:
+        shutil.copytree(REPOSITORY / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.fixture
+def fresh(sources: Path, tmp_path: Path) -> Checkout:
+    """A copy in which nothing has run yet."""
+    return Checkout(shutil.copytree(sources, tmp_path / "checkout"))
+
+
+@pytest.fixture(scope="session")
+def first_run(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, Outcome]:
+    """An undisturbed run, and what it said; not to be changed."""
+    checkout = Checkout(shutil.copytree(sources, tmp_path_factory.mktemp("finished") / "checkout"))
+    outcome = checkout.snakemake()
+    assert outcome.code == 0, outcome.text
+    return checkout, outcome
+
+
+@pytest.fixture(scope="session")
+def finished(first_run: tuple[Checkout, Outcome]) -> Checkout:
+    return first_run[0]
+
+
+@pytest.fixture(scope="session")
+def every_job(first_run: tuple[Checkout, Outcome]) -> set[str]:
+    """The messages of all jobs of a full run."""
+    return first_run[1].jobs
+
+
+@pytest.fixture
+def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
+    """A copy of the finished run, times included."""
+    return Checkout(shutil.copytree(finished.root, tmp_path / "checkout"))
+
+
+@pytest.fixture(scope="session")
+def played(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, Counter[str], dict[str, Any]]:
+    """An undisturbed run of all that models play, its server's count, and its records; not to be changed."""
+    folder = tmp_path_factory.mktemp("models")
+    checkout = Checkout(shutil.copytree(sources, folder / "checkout"))
+    with model_study.serving(folder) as server:
+        outcome = model_study.play(model_study.place(checkout, server.address))
+        assert outcome.code == 0, outcome.text
+        return checkout, server.calls, model_study.records(checkout)

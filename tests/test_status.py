@@ -127,12 +127,12 @@ def test_who_plays_is_told_from_who_was_killed(results, capsys):
     log = results / "logs" / "play" / "pool" / "free" / "seeds-0.log"
     log.parent.mkdir(parents=True)
     log.write_text("pool/free/seeds-0: 1 of 2 games, 3 a second, 1 s left \x1b[2J\n")
-    (place / f"runs.jsonl.{os.getpid()}.part").touch()
-    assert r"  pool/free/seeds-0: 1 of 2 games, 3 a second, 1 s left \x1b[2J" in said(capsys, results)[1].splitlines()
-    (place / f"runs.jsonl.{os.getpid()}.part").unlink()
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-    (place / f"runs.jsonl.{gone.pid}.part").touch()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as player:
+        part = place / f"runs.jsonl.{player.pid}-0123abcd.part"
+        part.touch()
+        told = said(capsys, results)[1].splitlines()
+    assert r"  pool/free/seeds-0: 1 of 2 games, 3 a second, 1 s left \x1b[2J" in told
+    assert part.exists()
     assert "no run is going on here" in said(capsys, results)[1]
 
 

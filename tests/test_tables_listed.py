@@ -26,7 +26,7 @@ def fishpool(capsys, *arguments):
 def unfinished(built, tmp_path):
     """A results folder whose database is not made yet, with a file that is just being written."""
     shutil.copytree(built / "parquet", tmp_path / "results" / "parquet")
-    half = tmp_path / "results" / "parquet" / "runs" / "pool" / "free.parquet.123.part"
+    half = tmp_path / "results" / "parquet" / "runs" / "pool" / "free.parquet.123-0123abcd.part"
     half.write_bytes(b"PAR1 half of it")
     (tmp_path / "results" / "secret.csv").write_text("a,b\n1,2\n")
     return tmp_path / "results" / "fishpool.duckdb"

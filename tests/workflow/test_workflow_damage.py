@@ -1,22 +1,15 @@
-"""Records that are not what their play wrote, and runs that were killed: a sentence that helps, and the same bytes.
+"""Records that are not what their play wrote: a sentence that helps, and by its advice the same bytes.
 
-The advice is followed to the letter: delete the file and run snakemake; `snakemake --unlock`, then `snakemake`.
+The advice is followed to the letter: delete the file and run snakemake.
 """
 
 import json
-import os
-import random
 import re
-import signal
-import time
 
 import pytest
 from workflow_checkout import contents
 
 pytestmark = pytest.mark.workflow
-
-KILLS = int(os.environ.get("FISHPOOL_TEST_KILLS", "5"))  # ask for more to look for rare ones
-SEED = int(os.environ.get("FISHPOOL_TEST_KILL_SEED", "1"))
 
 
 def cut_in_a_line(text):
@@ -87,27 +80,3 @@ def test_damaged_records_stop_with_a_sentence_and_heal_by_its_advice(checkout, f
     assert outcome.code == 0, outcome.text
     assert {job for job in outcome.jobs if "play" in job} == {"play tiny/plain/seeds-2", "play tiny/noisy/seeds-2"}
     assert contents(checkout.results) == contents(finished.results)
-
-
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(fresh, finished, every_job, tmp_path):
-    """Kills the run at random moments, with all its jobs or alone, so that they go on writing; recovers each time."""
-    chance = random.Random(SEED)
-    at_once = len(every_job) / (KILLS + 1)
-    killed = 0
-    for kill in range(KILLS):
-        wait_for, then = chance.randint(0, round(2 * at_once)), chance.uniform(0, 1)
-        log = tmp_path / f"{kill}.log"
-        with log.open("w") as output, fresh.start(output=output) as process:
-            while process.poll() is None and log.read_text().count("\nJob ") < wait_for:
-                time.sleep(0.05)
-            time.sleep(then)
-            killed += process.poll() is None
-            alone = kill % 2 == 1
-            (os.kill if alone else os.killpg)(process.pid, signal.SIGKILL)
-        unlocked = fresh.snakemake("--unlock")
-        assert unlocked.code == 0, unlocked.text
-    assert killed >= min(KILLS, 3), "most runs ended before they were killed"
-    outcome = fresh.snakemake()
-    assert outcome.code == 0, outcome.text
-    assert contents(fresh.results) == contents(finished.results)
-    assert fresh.snakemake("-n").had_nothing_to_do

@@ -1,115 +1,15 @@
-"""Studies with a model, from its server to the tables: no reply is paid for twice, and a replay is the run again.
-
-The server is tests/models/misbehaving.py in a process of its own: it counts what it is asked, whatever happens to the
-pipeline.
-"""
+"""Studies with a model, from its server to the tables: no reply is paid for twice, and a replay is the run again."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
-import yaml
-from workflow_checkout import REPOSITORY, Checkout
+from model_study import RECORDS, options, place, play, records, serving
+from workflow_checkout import Checkout
 
 pytestmark = pytest.mark.workflow
-
-SERVER = REPOSITORY / "tests" / "models" / "misbehaving.py"
-SHARDS = (
-    "match/plain/seeds-0",
-    "match/plain/seeds-2",
-    "match/letters/seeds-0",
-    "match/letters/seeds-2",
-    "pool/mixed/seeds-0",
-    "oracle/test/seeds-0",
-)
-RECORDS = [f"results/jsonl/{shard}/{table}.jsonl" for shard in SHARDS for table in ("runs", "turns", "replies")]
-OF_THIS_PLAY = {"from_journal", "latency_ms"}
-
-
-class Server:
-    """The counting server; it may be stopped and started again at the same place."""
-
-    def __init__(self, folder: Path, latency: float):
-        self.count_file, self._port_file, self._latency = folder / "count", folder / "port", latency
-        self._process: subprocess.Popen | None = None
-        self.start()
-
-    def start(self) -> None:
-        self._port_file.unlink(missing_ok=True)
-        options = ["--port-file", self._port_file, "--count-file", self.count_file, "--latency", str(self._latency)]
-        self._process = subprocess.Popen([sys.executable, SERVER, *map(str, options)])
-        while not self._port_file.exists() or not self._port_file.read_text().strip():
-            assert self._process.poll() is None
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self._port_file.read_text().strip()}"
-
-    @property
-    def calls(self) -> Counter:
-        lines = self.count_file.read_text().splitlines() if self.count_file.exists() else []
-        return Counter(lines)
-
-
-@contextmanager
-def serving(folder: Path, latency: float = 0.0):
-    server = Server(folder, latency)
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-def place(checkout: Checkout, address: str, **keys) -> Checkout:
-    """A checkout whose models are asked at an address."""
-    server = {"kind": "ollama", "endpoints": [address], "concurrency": 4, "retries": 1}
-    where = {"servers": {"ollama": server}, **keys}
-    (checkout.root / "where.yaml").write_text(yaml.safe_dump(where))
-    return checkout
-
-
-def options(*more: str) -> tuple[str, ...]:
-    return ("--configfile", "tests/config/models.yaml", "where.yaml", *more)
-
-
-def play(checkout: Checkout, *more: str):
-    return checkout.snakemake(*options(*more), "--", *RECORDS, config=())
-
-
-def records(checkout: Checkout) -> dict[str, list]:
-    """All records but for what says when and whence replies came."""
-    return {
-        file: [
-            {key: value for key, value in json.loads(line).items() if key not in OF_THIS_PLAY}
-            for line in (checkout.root / file).read_text().splitlines()
-        ]
-        for file in RECORDS
-    }
-
-
-@pytest.fixture(scope="module")
-def played(sources, tmp_path_factory):
-    """An undisturbed run of all that models play, its server's count, and its records."""
-    folder = tmp_path_factory.mktemp("models")
-    checkout = Checkout(shutil.copytree(sources, folder / "checkout"))
-    with serving(folder) as server:
-        outcome = play(place(checkout, server.address))
-        assert outcome.code == 0, outcome.text
-        return checkout, server.calls, records(checkout)
 
 
 def test_every_reply_is_recorded_with_what_it_cost(played):
@@ -123,28 +23,6 @@ def test_every_reply_is_recorded_with_what_it_cost(played):
     runs = made["results/jsonl/match/letters/seeds-0/runs.jsonl"]
     assert json.loads(runs[-1]["outsiders"])["test"]["digest"]
     assert "choose.txt" in json.loads(runs[-1]["outsiders"])["test"]["prompts"]
-
-
-def test_killed_in_the_middle_and_resumed_no_call_is_repeated(fresh, played, tmp_path):
-    _, calls, undisturbed = played
-    with serving(tmp_path, latency=0.05) as server:
-        place(fresh, server.address)
-        for wanted in (30, 120):
-            with (tmp_path / "log").open("w") as log:
-                process = fresh.start(*options(), "--", *RECORDS, config=(), output=log)
-                deadline = time.monotonic() + 120
-                while server.calls.total() < wanted and process.poll() is None and time.monotonic() < deadline:
-                    time.sleep(0.01)
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            assert wanted <= server.calls.total() < calls.total()
-            assert fresh.snakemake(*options(), "--unlock", config=()).code == 0
-        outcome = play(fresh)
-        assert outcome.code == 0, outcome.text
-        # only calls that were under way when the pipeline was killed are made again: at most 4 at a time
-        assert server.calls.total() - len(server.calls) <= 8
-        assert server.calls.keys() == calls.keys()
-    assert records(fresh) == undisturbed
 
 
 def test_offline_the_journal_answers_everything_and_nobody_is_asked(sources, played, tmp_path):
