@@ -127,7 +127,7 @@ def write(
             file.flush()
             os.fsync(file.fileno())
     with replacing(directory / CHECKSUMS) as part:
-        part.write_text("".join(f"{digests[table].hexdigest()}  {table}.jsonl\n" for table in tables))
+        part.write_text(checksums({table: digests[table].hexdigest() for table in tables}))
     if progress:
         progress.end()
 
@@ -136,6 +136,11 @@ def mark_recorded(directory: Path) -> None:
     """Say that the shard cannot be played again, so that nothing removes it as stale."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / RECORDED).touch()
+
+
+def checksums(digests: Mapping[str, str]) -> str:
+    """The text of SHA256SUMS; `digests` are those of the JSONL files by table, in order."""
+    return "".join(f"{digest}  {table}.jsonl\n" for table, digest in digests.items())
 
 
 def line_checksums(lines: Iterable[bytes]) -> bytes:

@@ -14,9 +14,7 @@ from typing import Any
 
 from fishpool import records
 from fishpool.files import replacing
-from fishpool.shards import CHECKSUMS, line_checksums, line_checksums_of
-
-_REMEDY = "delete the file and run snakemake"
+from fishpool.shards import CHECKSUMS, RECORDED, line_checksums, line_checksums_of
 
 
 class FaultyRecords(Exception):
@@ -47,8 +45,14 @@ def find_fault(file: Path, game: str, table: str, *, changed: bool = True) -> st
         for number, line in enumerate(lines, start=1):
             fault = _fault_of_line(line, columns)
             if fault:
-                return f"{file} line {number}: {fault}; {_REMEDY}"
+                return f"{file} line {number}: {fault}; {_remedy(file)}"
     return _changed_line(file) if changed else ""
+
+
+def _remedy(file: Path, what: str = "file") -> str:
+    if (file.parent / RECORDED).exists():
+        return "put back a copy, or have the arena write its matches again (fishpool arena export)"
+    return f"delete the {what} and run snakemake"
 
 
 def _changed_line(file: Path) -> str:
@@ -60,11 +64,11 @@ def _changed_line(file: Path) -> str:
     except OSError:
         written = b""
     if not written or found == written:
-        return f"{file}: changed after it was written (its checksum is not the one in {CHECKSUMS}); {_REMEDY}"
+        return f"{file}: changed after it was written (its checksum is not the one in {CHECKSUMS}); {_remedy(file)}"
     if written.startswith(found):
-        return f"{file}: ends after line {len(found) // 4}, but {len(written) // 4} lines were written; {_REMEDY}"
+        return f"{file}: ends after line {len(found) // 4}, but {len(written) // 4} lines were written; {_remedy(file)}"
     same = next((i for i in range(0, len(written), 4) if found[i : i + 4] != written[i : i + 4]), len(written))
-    return f"{file} line {same // 4 + 1}: changed after it was written; {_REMEDY}"
+    return f"{file} line {same // 4 + 1}: changed after it was written; {_remedy(file)}"
 
 
 def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:
@@ -118,7 +122,7 @@ def _checksum_of(file: Path) -> str:
         with file.open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
-        raise FaultyRecords(f"{file}: cannot be read ({error.strerror}); {_REMEDY}") from None
+        raise FaultyRecords(f"{file}: cannot be read ({error.strerror}); {_remedy(file)}") from None
 
 
 def _checksum_expected(file: Path) -> str:
@@ -127,4 +131,4 @@ def _checksum_expected(file: Path) -> str:
         lines = [line.split() for line in sums.read_text(encoding="utf-8").splitlines()]
         return {line[1]: line[0] for line in lines}[file.name]
     except (OSError, ValueError, IndexError, KeyError):
-        raise FaultyRecords(f"{sums}: holds no checksum of {file.name}; delete the folder and run snakemake") from None
+        raise FaultyRecords(f"{sums}: holds no checksum of {file.name}; {_remedy(file, 'folder')}") from None

@@ -220,7 +220,8 @@ def results_of(folder: Path) -> tuple[set[str], set[str]]:
         }
         fresh |= {f"jsonl/tiny/{condition}/seeds-0/SHA256SUMS", f"parquet/pd_rounds/round_robin/{condition}.parquet"}
         old |= {
-            f"jsonl/tiny/{condition}/seeds-4/{name}" for name in ("runs.jsonl", "SHA256SUMS", "turns.jsonl.71-0123abcd.part")
+            f"jsonl/tiny/{condition}/seeds-4/{name}"
+            for name in ("runs.jsonl", "SHA256SUMS", "turns.jsonl.71-0123abcd.part")
         }
     fresh |= {"parquet/runs/tiny/plain.parquet", "parquet/pd_ranking/tiny.parquet"}
     fresh |= {"jsonl/tiny/old/seeds-0/notes.txt", "jsonl/readme.md", "jsonl/tiny/runs.jsonl", "parquet/gone.parquet"}

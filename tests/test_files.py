@@ -79,11 +79,17 @@ with replacing(Path({str(file)!r})) as part:
 def test_of_two_machines_that_share_a_folder_neither_finishes_what_the_other_has_half_written(tmp_path):
     """Containers number their processes alike, so one takes the other's file for what is left of a killed one."""
     file = tmp_path / "file"
-    with ExitStack() as stack:
-        with pytest.raises(FileNotFoundError), replacing(file) as one:
-            one.write_text("of one")
-            two = stack.enter_context(replacing(file))
-            two.write_text("half of")
+    with ExitStack() as others:
+
+        def write_while_the_other_begins():
+            with replacing(file) as one:
+                one.write_text("of one")
+                two.append(others.enter_context(replacing(file)))
+                two[0].write_text("half of")
+
+        two = []
+        with pytest.raises(FileNotFoundError):
+            write_while_the_other_begins()
         assert not file.exists()
-        two.write_text("of two, whole")
+        two[0].write_text("of two, whole")
     assert file.read_text() == "of two, whole"

@@ -7,6 +7,7 @@ not change is not touched.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from itertools import groupby
@@ -98,13 +99,16 @@ def _frames(shard: Shard, matches: Iterable[StoredMatch], agents: Mapping[int, S
 
 def _is_written(directory: Path, frames: Mapping[str, pl.DataFrame]) -> bool:
     """Whether a shard of just these records is there, with its checksums."""
+    digests = {}
     for table, frame in frames.items():
         file, text = directory / f"{table}.jsonl", BytesIO()
         frame.write_ndjson(text)
+        digests[table] = hashlib.sha256(text.getvalue()).hexdigest()
         sums = shards.line_checksums(BytesIO(text.getvalue()))
         if not (_holds(file, text.getvalue()) and _holds(shards.line_checksums_of(file), sums)):
             return False
-    return (directory / shards.CHECKSUMS).is_file() and (directory / shards.RECORDED).is_file()
+    written = _holds(directory / shards.CHECKSUMS, shards.checksums(digests).encode())
+    return written and (directory / shards.RECORDED).is_file()
 
 
 def _holds(file: Path, content: bytes) -> bool:

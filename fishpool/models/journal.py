@@ -213,31 +213,32 @@ class Journal:
         if self._writer is not None:
             await self._writer
 
-    def keep_all(self, entries: Iterable[tuple[str, str, Entry]]) -> int:
-        """Keep (key, request, entry) in one transaction, all or none of them; the number of them that are new here."""
+    def keep_all(self, entries: Iterable[tuple[str, str, Entry]], digests: Iterable[tuple[str, str, str]] = ()) -> int:
+        """Keep (key, request, entry) and (server, model, digest), all or none of them; the number of new replies here.
+
+        `digests` are read after the last entry, so that whoever gives the one may find the other on the way.
+        """
         assert self._writing, "a journal opened for reading is written"
         with self._faults(), _transaction(self._writing) as connection:
             before = connection.total_changes
             connection.executemany(_KEEP, (_row(*entry) for entry in entries))
-            return connection.total_changes - before
+            new = connection.total_changes - before
+            for digest in digests:
+                _note_digest(connection, *digest)
+            return new
 
     def digest(self, server: str, model: str) -> str | None:
         """The latest digest that a server of this name gave for a model; None if none ever did."""
         with self._faults():
-            row = self._reading.execute(
-                "SELECT digest FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
-            ).fetchone()
-        return row and row[0]
+            return _latest_digest(self._reading, server, model)
 
     def note_digest(self, server: str, model: str, digest: str) -> None:
         """Keep the digest that a server gives for a model now, so that it is known offline."""
-        if self.digest(server, model) == digest:
+        if self.digest(server, model) == digest:  # most often; nobody is kept from writing
             return
         assert self._writing, "a journal opened for reading is written"
         with self._faults(), _transaction(self._writing) as connection:
-            given = (server, model, digest)
-            connection.execute("DELETE FROM digests WHERE server = ? AND model = ? AND digest = ?", given)
-            connection.execute("INSERT INTO digests (server, model, digest) VALUES (?, ?, ?)", given)
+            _note_digest(connection, server, model, digest)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -393,6 +394,20 @@ def _look_up(connection: sqlite3.Connection, key: str) -> Entry | None:
         return None
     sort, *reply, fault = row
     return _entry(sort, reply, fault)
+
+
+def _latest_digest(connection: sqlite3.Connection, server: str, model: str) -> str | None:
+    row = connection.execute(
+        "SELECT digest FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
+    ).fetchone()
+    return row and row[0]
+
+
+def _note_digest(connection: sqlite3.Connection, server: str, model: str, digest: str) -> None:
+    if _latest_digest(connection, server, model) != digest:
+        given = (server, model, digest)
+        connection.execute("DELETE FROM digests WHERE server = ? AND model = ? AND digest = ?", given)
+        connection.execute("INSERT INTO digests (server, model, digest) VALUES (?, ?, ?)", given)
 
 
 def _entry(sort: str, reply: Sequence[Any], fault: str | None, version: str = __version__) -> Entry:

@@ -51,7 +51,7 @@ def export(journal: Journal, file: Path, study: str | None = None) -> int:
 
 
 def import_into(journal: Journal, file: Path) -> tuple[int, int]:
-    """Add a published journal's replies, all or none: how many it holds, and how many of them were new.
+    """Add a published journal's replies and digests, all or none: how many replies it holds, and how many were new.
 
     Answers that the journal has already stay as they are.
     """
@@ -67,9 +67,7 @@ def import_into(journal: Journal, file: Path) -> tuple[int, int]:
                 digests.append(_digest(file, number, fields))
 
     digests: list[tuple[str, str, str]] = []
-    new = journal.keep_all(entries())
-    for digest in digests:
-        journal.note_digest(*digest)
+    new = journal.keep_all(entries(), digests)
     return read, new
 
 

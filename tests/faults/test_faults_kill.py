@@ -4,19 +4,15 @@ nobody disturbed, and no reply of a model is asked for twice.
 Moments that chance seldom hits, between two steps of one writer, are those of test_faults_writers.py.
 """
 
-import json
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
-import model_study
 import pytest
 from workflow_checkout import Checkout, contents
 
@@ -41,7 +37,10 @@ def wait_for_jobs(process: subprocess.Popen[str], log: Path, number: int) -> Non
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("study", ["small", pytest.param("default", marks=pytest.mark.skipif(FAULTS < 10, reason="an hour"))])
+LONG = pytest.mark.skipif(FAULTS < 10, reason="takes an hour; FISHPOOL_FAULTS=10 or more asks for it")
+
+
+@pytest.mark.parametrize("study", ["small", pytest.param("default", marks=LONG)])
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(study, sources, tmp_path, request):
     """After each kill the lock is removed, as the manual says; after a chain of them a run completes; then anew.
 
