@@ -63,6 +63,8 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
         for table, files in tables.items():
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
             _comment(connection, "TABLE", table, comments)
+        # The log of a program that wrote into the older one and was killed: with it nobody could open the new one.
+        output.with_name(f"{output.name}.wal").unlink(missing_ok=True)
 
 
 def tables_in(parquet: Path) -> dict[str, list[Path]]:

@@ -16,7 +16,7 @@ import model_study
 import polars as pl
 import pytest
 from built_results import build
-from workflow_checkout import REPOSITORY, SOURCES, Checkout, Outcome
+from workflow_checkout import POOL, REPOSITORY, SOURCES, Checkout, Outcome
 
 from fishpool.analysis.inference import register
 from fishpool.games.commons import Parameters, parameters_of
@@ -139,6 +139,15 @@ def every_job(first_run: tuple[Checkout, Outcome]) -> set[str]:
 def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
     """A copy of the finished run, times included."""
     return Checkout(shutil.copytree(finished.root, tmp_path / "checkout"))
+
+
+@pytest.fixture(scope="session")
+def pool(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A finished run of the small pool; not to be changed."""
+    checkout = Checkout(shutil.copytree(sources, tmp_path_factory.mktemp("pool") / "checkout"))
+    outcome = checkout.snakemake(config=POOL)
+    assert outcome.code == 0, outcome.text
+    return checkout
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,16 @@ It is the machinery of tests and holds none. The server is tests/models/misbehav
 on counting whatever happens to the pipeline.
 """
 
+import hashlib
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 from workflow_checkout import REPOSITORY, Checkout
@@ -25,6 +28,7 @@ SHARDS = (
     "oracle/test/seeds-0",
 )
 RECORDS = [f"results/jsonl/{shard}/{table}.jsonl" for shard in SHARDS for table in ("runs", "turns", "replies")]
+CONCURRENCY = 4
 OF_THIS_PLAY = {"from_journal", "latency_ms"}
 
 
@@ -53,9 +57,13 @@ class Server:
         return f"http://127.0.0.1:{self._port_file.read_text().strip()}"
 
     @property
+    def lines(self) -> list[str]:
+        """What it was asked, in order."""
+        return self.count_file.read_text().splitlines() if self.count_file.exists() else []
+
+    @property
     def calls(self) -> Counter:
-        lines = self.count_file.read_text().splitlines() if self.count_file.exists() else []
-        return Counter(lines)
+        return Counter(self.lines)
 
 
 @contextmanager
@@ -69,10 +77,18 @@ def serving(folder: Path, latency: float = 0.0):
 
 def place(checkout: Checkout, address: str, **keys) -> Checkout:
     """A checkout whose models are asked at an address."""
-    server = {"kind": "ollama", "endpoints": [address], "concurrency": 4, "retries": 1}
+    server = {"kind": "ollama", "endpoints": [address], "concurrency": CONCURRENCY, "retries": 1}
     where = {"servers": {"ollama": server}, **keys}
     (checkout.root / "where.yaml").write_text(yaml.safe_dump(where))
     return checkout
+
+
+def replay(checkout: Checkout, journal: Path) -> Checkout:
+    """A checkout whose models' replies are those of a journal, once it is published."""
+    exported = checkout.fishpool("journal", "export", "config/journals/test.jsonl.xz", "--journal", str(journal))
+    assert exported.code == 0, exported.text
+    replayed = {"replay": "config/journals/test.jsonl.xz"}
+    return place(checkout, "http://127.0.0.1:9", studies=dict.fromkeys(("match", "pool", "oracle"), replayed))
 
 
 def options(*more: str) -> tuple[str, ...]:
@@ -81,6 +97,29 @@ def options(*more: str) -> tuple[str, ...]:
 
 def play(checkout: Checkout, *more: str):
     return checkout.snakemake(*options(*more), "--", *RECORDS, config=())
+
+
+def start(checkout: Checkout, output: Any) -> subprocess.Popen[str]:
+    return checkout.start(*options(), "--", *RECORDS, config=(), output=output)
+
+
+def kept(checkout: Checkout) -> set[str]:
+    """The calls whose answers a checkout's journal holds, as the server counts them."""
+    journal = checkout.results / "journal.sqlite"
+    if not journal.exists():
+        return set()
+    with closing(sqlite3.connect(journal)) as connection:
+        try:
+            rows = connection.execute("SELECT request FROM replies WHERE sort = 'answer'").fetchall()
+        except sqlite3.OperationalError:  # its tables were not made yet
+            return set()
+    requests = [json.loads(request) for (request,) in rows]
+    return {call(request["messages"], request["options"]["seed"]) for request in requests}
+
+
+def call(messages: Any, seed: int) -> str:
+    prompt = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()
+    return json.dumps({"prompt": prompt, "seed": seed})
 
 
 def records(checkout: Checkout) -> dict[str, list]:

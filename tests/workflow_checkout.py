@@ -21,6 +21,7 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCES = ["config", "workflow", "scripts", "fishpool", "tests/config"]
 CONFIG = "tests/config/tiny.yaml"
+POOL = ("only=pool",)  # --config for the other study in it
 
 
 @dataclass(frozen=True)

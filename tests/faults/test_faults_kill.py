@@ -13,8 +13,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import model_study
 import pytest
-from workflow_checkout import Checkout, contents
+from model_study import CONCURRENCY
+from workflow_checkout import POOL, Checkout, contents
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
@@ -47,9 +49,9 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(study, so
     The default study is killed ten times as often as FISHPOOL_FAULTS says.
     """
     if study == "small":
-        options, config = (), ("only=tiny",)
-        undisturbed = contents(request.getfixturevalue("finished").results)
-        kills, chain, most_jobs, most_seconds = 6 * FAULTS, 6, 12, 1.0
+        options, config = (), POOL
+        undisturbed = contents(request.getfixturevalue("pool").results)
+        kills, chain, most_jobs, most_seconds = 6 * FAULTS, 6, 4, 1.5
     else:
         options, config = DEFAULT_STUDY, ()
         first = Checkout(shutil.copytree(sources, tmp_path / "undisturbed"))
@@ -83,3 +85,53 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(study, so
         assert checkout.snakemake("-n", *options, config=config).had_nothing_to_do
         print(dict(made), flush=True)
         shutil.rmtree(root)
+
+
+def test_a_live_model_study_that_is_killed_again_and_again_pays_for_no_reply_twice(fresh, played, tmp_path):
+    """Nobody asks again for what the journal has; a kill costs no more than the requests that were under way."""
+    _, calls, undisturbed = played
+    chance, kills = random.Random(7), 4 * FAULTS
+    log, after = tmp_path / "log", []  # each kill: how often the server had been asked, what the journal held
+    with model_study.serving(tmp_path, latency=0.03) as server:
+        model_study.place(fresh, server.address)
+        for _ in range(kills):
+            wanted = len(server.lines) + chance.randint(1, 2 * calls.total() // (kills + 1))
+            with log.open("w") as output, model_study.start(fresh, output) as process:
+                while process.poll() is None and len(server.lines) < wanted:
+                    time.sleep(0.01)
+                time.sleep(chance.uniform(0, 0.1))
+                killed = kill(process)
+            if not killed:
+                assert process.returncode == 0, log.read_text()
+                break
+            after.append((len(server.lines), model_study.kept(fresh)))
+            unlocked = fresh.snakemake(*model_study.options(), "--unlock", config=())
+            assert unlocked.code == 0, unlocked.text
+        outcome = model_study.play(fresh)
+        assert outcome.code == 0, outcome.text
+        for asked, kept in after:
+            assert not kept & set(server.lines[asked:])
+        assert server.calls.keys() == calls.keys()
+        assert server.calls.total() - calls.total() <= CONCURRENCY * len(after)
+        assert model_study.kept(fresh) == calls.keys()
+    assert model_study.records(fresh) == undisturbed
+    assert len(after) > kills / 2
+    print({"kills": len(after), "replies": calls.total(), "asked twice": server.calls.total() - calls.total()})
+
+
+def test_a_replayed_model_study_that_is_killed_again_and_again_is_the_same(fresh, played, tmp_path):
+    other, _, undisturbed = played
+    model_study.replay(fresh, other.root / "results" / "journal.sqlite")
+    chance, kills, log, made = random.Random(8), 3 * FAULTS, tmp_path / "log", 0
+    for _ in range(kills):
+        with log.open("w") as output, model_study.start(fresh, output) as process:
+            wait_for_jobs(process, log, chance.randint(0, 3))
+            time.sleep(chance.uniform(0, 1))
+            made += kill(process)
+        unlocked = fresh.snakemake(*model_study.options(), "--unlock", config=())
+        assert unlocked.code == 0, unlocked.text
+    outcome = model_study.play(fresh)
+    assert outcome.code == 0, outcome.text
+    assert model_study.records(fresh) == undisturbed
+    assert made > kills / 2
+    print({"kills": made})

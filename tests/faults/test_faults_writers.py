@@ -158,14 +158,23 @@ def play_in_arena(folder, matches):
             play_match(arena, agents)
 
 
-def play_match(arena, agents, accepted=lambda *turn: None):
+def play_match(arena, agents, accepted=lambda turn: None):
+    """A match between the two, or what is left of the one that they are in."""
     for agent in agents:
         arena.enqueue(agent, "fast")
     match = arena.standing(agents[0]).match
-    for sequence in range(1, arena.rounds + 1):
+    game = arena.game(agents[0], match)
+    for sequence in range(game.sequence, arena.rounds + 1):
         for agent in agents:
             arena.act(agent, match, sequence, Turn(Status.MOVED, Choice.COOPERATE))
-            accepted(match, sequence, agent.number)
+            accepted(f"{match} {sequence} {agent.number}")
+
+
+def serve_match(folder):
+    """One more match between agents who know their keys; what was answered to them is written down."""
+    with closing(Store(folder / "arena.sqlite", rounds=3)) as store, (folder / "answered").open("w") as answers:
+        arena = Arena(store, lambda: 0.0)
+        play_match(arena, store.agents()[:2], lambda turn: print(turn, file=answers, flush=True))
 
 
 def export_arena(folder):
@@ -185,7 +194,7 @@ def play_person(folder):
     os.dup2(os.open(typed, os.O_RDONLY), 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     options = ["--against", "TitForTat", "--rounds", "3", "--condition", "short", "--results", str(folder / "results")]
-    sys.exit(cli.main(["play", "prisoners_dilemma", *options]))
+    assert cli.main(["play", "prisoners_dilemma", *options]) == 0
 
 
 # ── Their readers ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,6 +287,48 @@ def test_whatever_step_or_size_a_writer_is_killed_at_readers_find_the_old_or_the
     assert all(("delete" in refusal) == (writer == "records") for refusal in refusals), refusals
 
 
+def test_a_person_s_game_that_is_killed_is_recorded_whole_or_not_at_all_and_the_next_one_is(tmp_path):
+    killed = 0
+    for step in range(1, steps_of(play_person, lambda folder: None, tmp_path / "counted") + 1):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        killed += run(play_person, folder, step) < 0
+        before = games_of_person(folder)
+        assert before in (0, 1)
+        assert run(play_person, folder) == 0
+        assert games_of_person(folder) == before + 1
+        shutil.rmtree(folder)
+    print("play", killed, "kills")
+    assert killed > 5
+
+
+def games_of_person(folder):
+    found = read_recorded(folder, "played_prisoners_dilemma")
+    return len(found["short"]["runs"]) if found else 0
+
+
+def test_an_arena_that_is_killed_has_every_turn_that_it_accepted_and_goes_on(tmp_path):
+    killed = 0
+    for step in range(1, steps_of(serve_match, prepare_arena, tmp_path / "counted") + 1, max(1, 4 // FAULTS)):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        prepare_arena(folder)
+        killed += run(serve_match, folder, step) < 0
+        file = folder / "answered"
+        answered = file.read_text().splitlines() if file.exists() else []
+        with closing(Store(folder / "arena.sqlite", rounds=3)) as store:
+            turns = [len(match.turns) for match in [*store.finished(), *store.live()] if match.number == 6]
+        assert len(answered) <= sum(turns) <= len(answered) + 1
+        if sum(turns) < 6:
+            assert run(serve_match, folder) == 0
+        with closing(Store(folder / "arena.sqlite", rounds=3)) as store:
+            assert [len(match.turns) for match in store.finished()] == [6] * 6
+            assert not store.queue()
+        shutil.rmtree(folder)
+    print("arena", killed, "kills")
+    assert killed > 5
+
+
 # ── Killing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -295,9 +346,9 @@ def steps_of(new: Callable[[Path], Any], old: Callable[[Path], Any], folder: Pat
     receiving, sending = SERVER.Pipe(duplex=False)
     process = SERVER.Process(target=_counted, args=(new, folder, sending))
     process.start()
-    steps = receiving.recv()
     process.join()
-    return int(steps)
+    assert receiving.poll(), "the writer did not get to its end"
+    return int(receiving.recv())
 
 
 def run(writer: Callable[[Path], Any], folder: Path, step: int = 0, size: int = 0) -> int:

@@ -3,22 +3,11 @@
 import shutil
 
 import pytest
-from workflow_checkout import Checkout, contents
+from workflow_checkout import POOL, Checkout, contents
 
 from fishpool import records
 
 pytestmark = pytest.mark.workflow
-
-POOL = ("only=pool",)
-
-
-@pytest.fixture(scope="module")
-def pool(sources, tmp_path_factory):
-    """A finished run of the small pool; not to be changed."""
-    checkout = Checkout(shutil.copytree(sources, tmp_path_factory.mktemp("pool") / "checkout"))
-    outcome = checkout.snakemake(config=POOL)
-    assert outcome.code == 0, outcome.text
-    return checkout
 
 
 def test_everything_is_made_and_a_second_run_makes_nothing(pool):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from model_study import RECORDS, options, place, play, records, serving
+from model_study import RECORDS, options, place, play, records, replay, serving
 from workflow_checkout import Checkout
 
 pytestmark = pytest.mark.workflow
@@ -42,12 +42,7 @@ def test_a_published_journal_replays_a_study_byte_for_byte_without_the_model(sou
     for name in ("one", "two"):
         copy = Checkout(shutil.copytree(sources, tmp_path / name))
         copies.append(copy)
-        published = copy.root / "config" / "journals" / "test.jsonl.xz"
-        journal = str(checkout.root / "results" / "journal.sqlite")
-        exported = copy.fishpool("journal", "export", str(published), "--journal", journal)
-        assert exported.code == 0, exported.text
-        replay = {"replay": "config/journals/test.jsonl.xz"}
-        place(copy, "http://127.0.0.1:9", studies=dict.fromkeys(("match", "pool", "oracle"), replay))
+        replay(copy, checkout.root / "results" / "journal.sqlite")
         outcome = play(copy)
         assert outcome.code == 0, outcome.text
     assert all((copies[0].root / file).read_bytes() == (copies[1].root / file).read_bytes() for file in RECORDS)
