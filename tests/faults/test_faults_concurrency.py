@@ -1,5 +1,4 @@
-"""Several at once: two runs in one folder, readers of what is being written, processes on one journal; and a clock that
-jumps under all of them.
+"""Several at once: runs in one folder, readers of what is written, processes on one journal; and clocks that jump.
 
 Killed runs are in test_faults_kill.py; what the arena does with many agents at once is in tests/arena.
 """

@@ -1,7 +1,7 @@
-"""SIGKILL to the whole pipeline at random moments: the documented recovery completes, with the bytes of a run that
-nobody disturbed, and no reply of a model is asked for twice.
+"""SIGKILL to the whole pipeline at random moments: the bytes of an undisturbed run, and no reply paid for twice.
 
-Moments that chance seldom hits, between two steps of one writer, are those of test_faults_writers.py.
+The recovery is the manual's. Moments that chance seldom hits, between two steps of one writer, are those of
+test_faults_writers.py.
 """
 
 import os
@@ -21,7 +21,6 @@ from workflow_checkout import POOL, Checkout, contents
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
 FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
-DEFAULT_STUDY = ("--configfile", "config/config.yaml")
 
 
 def kill(process: subprocess.Popen[str], *, alone: bool = False) -> bool:
@@ -39,35 +38,18 @@ def wait_for_jobs(process: subprocess.Popen[str], log: Path, number: int) -> Non
         time.sleep(0.05)
 
 
-LONG = pytest.mark.skipif(FAULTS < 10, reason="takes an hour; FISHPOOL_FAULTS=10 or more asks for it")
+def kill_again_and_again(sources, folder, undisturbed, kills, chain, most_jobs, most_seconds, *options, config):
+    """Kill runs until there were so many `kills`, each at most `most_seconds` after at most `most_jobs` have begun.
 
-
-@pytest.mark.parametrize("study", ["small", pytest.param("default", marks=LONG)])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(study, sources, tmp_path, request):
-    """After each kill the lock is removed, as the manual says; after a chain of them a run completes; then anew.
-
-    The default study is killed ten times as often as FISHPOOL_FAULTS says.
+    After each kill the lock is removed, as the manual says; after a chain of kills in one checkout a run completes and
+    is compared; then it is begun anew.
     """
-    if study == "small":
-        options, config = (), POOL
-        undisturbed = contents(request.getfixturevalue("pool").results)
-        kills, chain, most_jobs, most_seconds = 6 * FAULTS, 6, 4, 1.5
-    else:
-        options, config = DEFAULT_STUDY, ()
-        first = Checkout(shutil.copytree(sources, tmp_path / "undisturbed"))
-        outcome = first.snakemake(*options, config=config, timeout=3_000)
-        assert outcome.code == 0, outcome.text
-        undisturbed = contents(first.results)
-        shutil.rmtree(first.root)
-        kills, chain, most_jobs, most_seconds = 10 * FAULTS, 25, 8, 12.0
-    chance = random.Random(9)
-    made = Counter()
+    chance, made = random.Random(9), Counter()
     while made["kills"] < kills:
         made["chains"] += 1
-        root = tmp_path / f"chain-{made['chains']}"
-        checkout = Checkout(shutil.copytree(sources, root))
+        checkout = Checkout(shutil.copytree(sources, folder / f"chain-{made['chains']}"))
         for number in range(chain):
-            log = tmp_path / "log"
+            log = folder / "log"
             with log.open("w") as output, checkout.start(*options, config=config, output=output) as process:
                 wait_for_jobs(process, log, chance.randint(0, most_jobs))
                 time.sleep(chance.uniform(0, most_seconds))
@@ -84,7 +66,21 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(study, so
         assert contents(checkout.results) == undisturbed
         assert checkout.snakemake("-n", *options, config=config).had_nothing_to_do
         print(dict(made), flush=True)
-        shutil.rmtree(root)
+        shutil.rmtree(checkout.root)
+
+
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(sources, pool, tmp_path):
+    kill_again_and_again(sources, tmp_path, contents(pool.results), 6 * FAULTS, 6, 4, 1.5, config=POOL)
+
+
+@pytest.mark.skipif(FAULTS < 10, reason="takes hours; FISHPOOL_FAULTS=10 or more asks for it")
+def test_the_default_study_that_is_killed_again_and_again_ends_with_the_same_bytes(sources, tmp_path):
+    """Ten times as often as FISHPOOL_FAULTS says."""
+    options = ("--configfile", "config/config.yaml")
+    first = Checkout(shutil.copytree(sources, tmp_path / "undisturbed"))
+    outcome = first.snakemake(*options, config=(), timeout=3_000)
+    assert outcome.code == 0, outcome.text
+    kill_again_and_again(sources, tmp_path, contents(first.results), 10 * FAULTS, 25, 8, 12.0, *options, config=())
 
 
 def test_a_live_model_study_that_is_killed_again_and_again_pays_for_no_reply_twice(fresh, played, tmp_path):

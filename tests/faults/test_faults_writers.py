@@ -49,7 +49,21 @@ STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtre
 
 # Libraries are imported once; each writer is a fork of the process that has them, before they start threads.
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["pytest", "duckdb", "polars", "fishpool.cli", "fishpool.runners.prisoners_dilemma"])
+SERVER.set_forkserver_preload(
+    [
+        "pytest",
+        "duckdb",
+        "polars",
+        "yaml",
+        "jsonschema",
+        "fishpool.cli",
+        "fishpool.play",
+        "fishpool.database",
+        "fishpool.models.publishing",
+        "fishpool.arena.results",
+        "fishpool.runners.prisoners_dilemma",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -234,7 +248,7 @@ def read_journal(folder):
 def read_recorded(folder, name="arena"):
     """The shards that a config finds, through the pipeline's reader."""
     given = {"studies": {name: {"game": "prisoners_dilemma", "recorded": True}}, "only": name}
-    [one] = study.load_files([], {**given, "results": str(folder / "results")}).studies
+    [one] = study.load({**given, "results": str(folder / "results")}).studies
     found = {}
     for condition in one.conditions:
         shards = [folder / "results" / "jsonl" / name / condition.name / shard for shard in condition.recorded]
