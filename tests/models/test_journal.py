@@ -241,8 +241,8 @@ def test_another_database_is_left_alone(path):
 def test_a_newer_journal_is_refused(journal, path):
     journal.close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(Stop, match=r"this journal has format 2 and fishpool \S+ reads up to 1; use the newer"):
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(Stop, match=r"this journal has format 3 and fishpool \S+ reads up to 2; use the newer"):
         Journal(path)
 
 
