@@ -69,8 +69,13 @@ def run(main: Callable[[], None]) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        remedy = _REMEDIES.get(error.errno or 0, "see that it is there and may be read")
-        sys.exit(f"{error.filename}: {error.strerror}; {remedy}")
+        sys.exit(sentence(error))
+
+
+def sentence(error: OSError) -> str:
+    """A file that the system refuses, with what can be done."""
+    remedy = _REMEDIES.get(error.errno or 0, "see that it is there and may be read and written")
+    return f"{error.filename}: {error.strerror}; {remedy}"
 
 
 def is_being_written(part: Path) -> bool:

@@ -238,18 +238,21 @@ class Store:
     def add_agent(self, name: str, model: str | None, key_sha256: bytes) -> StoredAgent:
         """Raises ValueError if there is an agent of this name."""
         try:
-            added = self._db.execute(
-                "INSERT INTO agents (name, model, key_sha256) VALUES (?, ?, ?)", (name, model, key_sha256)
-            )
+            with self._writing():
+                added = self._db.execute(
+                    "INSERT INTO agents (name, model, key_sha256) VALUES (?, ?, ?)", (name, model, key_sha256)
+                )
         except sqlite3.IntegrityError:
             raise ValueError("the name is taken") from None
         return StoredAgent(added.lastrowid or 0, name, model, key_sha256)
 
     def enqueue(self, agent: int, lane: str) -> None:
-        self._db.execute("INSERT INTO queue (agent, lane) VALUES (?, ?)", (agent, lane))
+        with self._writing():
+            self._db.execute("INSERT INTO queue (agent, lane) VALUES (?, ?)", (agent, lane))
 
     def dequeue(self, agent: int) -> None:
-        self._db.execute("DELETE FROM queue WHERE agent = ?", (agent,))
+        with self._writing():
+            self._db.execute("DELETE FROM queue WHERE agent = ?", (agent,))
 
     def add_match(self, lane: str, first: int, second: int) -> int:
         """A new match of two agents, who leave the queue; its number."""
@@ -276,14 +279,25 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        with self._writing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
             yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+        except sqlite3.OperationalError as error:  # a full disk, say
+            raise StoreError(
+                f"{self._path}: cannot be written ({error}); nothing that was accepted is lost, and the arena goes on"
+                " by itself once there is room on the disk and the file may be written"
+            ) from error
 
 
 def _turn(status: str, action: str | None, fault: str) -> Turn:

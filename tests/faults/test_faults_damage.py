@@ -5,35 +5,30 @@ Every kind of file that a study keeps is made by its own writer, damaged at rand
 What they then say is one sentence with the name of the file. What a disk refuses to write is in test_faults_disk.py.
 """
 
-import asyncio
 import os
 import random
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from scripted_backend import MODEL, Server, a_reply, question
+from kept_files import ask_all, play_matches
+from scripted_backend import MODEL
 
-from fishpool import ask, database, seals
+from fishpool import ask, database
 from fishpool.arena import results as arena_results
-from fishpool.arena.matches import Arena
 from fishpool.arena.store import Store, StoreError
 from fishpool.files import FileFault
-from fishpool.games.prisoners_dilemma import Choice
 from fishpool.models import publishing
-from fishpool.models.calls import Request
-from fishpool.models.client import Client
-from fishpool.models.faults import Stop, TransportFault
+from fishpool.models.faults import Stop
 from fishpool.models.journal import Journal
-from fishpool.records import GAME_TABLES, Status
-from fishpool.referee import Turn
+from fishpool.records import GAME_TABLES
 from fishpool.runners import prisoners_dilemma
 from fishpool.shards import Player, Shard, write
 from fishpool.tabulate import tabulate
@@ -126,30 +121,10 @@ def read_database(folder: Path) -> Any:
     return found
 
 
-QUESTIONS = [question(run_id=f"duel:noisy:{number % 7}:a-b", round=number) for number in range(1, 41)]
-
-
-def asking(path: Path, first: str, **server: Any) -> list[str]:
-    """The replies to all questions, or why there is none; a model that is asked says something else each time."""
-
-    def answer(endpoint: Any, request: Request) -> Any:
-        if request.round == 5:
-            return TransportFault("503 busy")
-        return a_reply(f"{first} {len(endpoint.calls)} to {request.round}. " + "And so on. " * (request.round % 9))
-
-    async def ask_all() -> list[str]:
-        client = Client(Server(path, answer, retries=0, **server).site, [MODEL], None)
-        await client.open()
-        try:
-            replies = await asyncio.gather(*(client.ask(MODEL, **one) for one in QUESTIONS), return_exceptions=True)
-        finally:
-            await client.close()
-        for reply in replies:
-            if isinstance(reply, Stop):
-                raise reply
-        return [str(reply) if isinstance(reply, Exception) else str(reply.reply) for reply in replies]
-
-    return asyncio.run(ask_all())
+def asking(path: Path, first: str, *, offline: bool = False) -> list[str]:
+    """The replies to all questions of a model that says something else each time."""
+    numbers = count(1)
+    return ask_all(path, lambda request: f"{first} {next(numbers)} to {request.round}", offline=offline)
 
 
 def make_journal(folder: Path) -> list[Path]:
@@ -209,19 +184,6 @@ def make_arena_log(folder: Path) -> list[Path]:
         made = killed(folder, "arena.sqlite")
     shutil.rmtree(folder / "open")
     return made
-
-
-def play_matches(store: Store) -> None:
-    """Eight that are over and one that is not, and one agent in the queue."""
-    arena = Arena(store, lambda: 0.0)
-    agents = [arena.register(name, "llama3.1")[0] for name in ("Ann", "Bob", "Cid")]
-    for number in range(9):
-        pair = agents[number % 2], agents[2]
-        match = [arena.enqueue(agent, "standard").match for agent in pair][1]
-        for round_number in range(1, 4 if number < 8 else 3):
-            for agent in pair:
-                arena.act(agent, match, round_number, Turn(Status.MOVED, list(Choice)[number % 3 == round_number % 2]))
-    arena.enqueue(agents[1], "fast")
 
 
 def read_arena(folder: Path) -> Any:
@@ -333,6 +295,8 @@ def test_a_log_that_is_cut_short_costs_its_last_replies_and_no_others(tmp_path, 
         restore(tmp_path, contents)
         log.write_bytes(contents[log][: chance.randrange(len(contents[log]))])
         again = read_journal(tmp_path)
-        assert all(one == other or one.startswith("Reply(text='Again ") for one, other in zip(again, first, strict=True))
+        assert all(
+            one == other or one.startswith("Reply(text='Again ") for one, other in zip(again, first, strict=True)
+        )
         kept[sum(one == other for one, other in zip(again, first, strict=True))] += 1
     assert len(kept) > 1
