@@ -78,6 +78,7 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
             seals.check(files)
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
             _comment(connection, "TABLE", table, comments)
+        connection.execute("CHECKPOINT")  # closing would do so too, but say nothing of a disk that has no room for it
         # The log of a program that wrote into the older one and was killed: with it nobody could open the new one.
         output.with_name(f"{output.name}.wal").unlink(missing_ok=True)
 

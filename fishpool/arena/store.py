@@ -148,6 +148,12 @@ class Store:
         self._db.create_function("checksum", -1, _checksum, deterministic=True)
         try:
             self.rounds = self._prepare(rounds)
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise StoreError(
+                f"{path}: cannot be opened ({error}); make room on its disk, let it and its folder be written, or give"
+                " another --database"
+            ) from None
         except sqlite3.DatabaseError as error:
             self.close()
             raise StoreError(f"{path}: cannot be used as the database of an arena ({error})") from None

@@ -100,14 +100,14 @@ def _mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True, capture_output=True)
 
 
-def run(program: Callable[[], Any], said: Path, largest_file: int = 0) -> tuple[int, str]:
-    """Exit code and output of a program in a fork of this process, which says everything into the file `said`."""
+def run(program: Callable[[], Any], largest_file: int = 0) -> tuple[int, str]:
+    """Exit code and output of a program in a fork of this process."""
+    reading, writing = os.pipe()
     process = os.fork()
     if not process:
         code = 1
-        with said.open("wb") as output:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
         if largest_file:
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
         try:
@@ -120,11 +120,13 @@ def run(program: Callable[[], Any], said: Path, largest_file: int = 0) -> tuple[
         except BaseException:
             traceback.print_exc()
         finally:
-            with contextlib.suppress(OSError):
-                sys.stdout.flush()
+            sys.stdout.flush()
             os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as output:  # noqa: PTH123
+        said = output.read().decode()
     _, status = os.waitpid(process, 0)
-    return os.waitstatus_to_exitcode(status), said.read_text()
+    return os.waitstatus_to_exitcode(status), said
 
 
 def forked(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -4,7 +4,6 @@ The steps are the jobs of the workflow, as it starts them itself, and the comman
 is no room for it, or not enough; what it says names the file and what to do. Then there is room, and it is run again.
 """
 
-import json
 import os
 import random
 import re
@@ -26,23 +25,27 @@ from kept_files import ask_all, play_matches
 from small_disk import Disk, forked, on_disk, run, script
 from workflow_checkout import CONFIG, Checkout, contents
 
-from fishpool import cli, database, study
+from fishpool import cli
 from fishpool.arena import results as arena_results
 from fishpool.arena.store import Store, StoreError
+from fishpool.files import sentence
 from fishpool.models import publishing
 from fishpool.models.faults import Stop
 from fishpool.models.journal import Journal
-from fishpool.runners import dictator
-from fishpool.shards import write
-from fishpool.tabulate import tabulate
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
 FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 SEED = 1
 MEGABYTES = 64
-REFUSALS = "No space left on device|Read-only file system|File too large|is full|may not be written|refuses the journal"
-REMEDIES = "make room|let its folder be written|allow larger files|once there is room|name another file"
+REFUSALS = (
+    r"cannot be opened|No space left on device|Read-only file system|File too large|disk is full|readonly database"
+    r"|may not be written|refuses the journal|disk I/O error"
+)
+REMEDIES = (
+    "make room|let its folder be written|allow larger files|once there is room|name another file"
+    "|see that its folder is there and may be written"
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ def play_in_arena(results: Path) -> None:
             play_matches(store)
     except StoreError as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(sentence(error))
 
 
 def in_arena(results: Path) -> Any:
@@ -140,29 +145,7 @@ def clean(results: Path) -> int:
     return fishpool("clean", "--stale", "--configfile", CONFIG, "--results", results)
 
 
-def prepare_decisions(results: Path) -> None:
-    """The published decisions of the dictator game, tabulated."""
-    [one] = study.load_files([Path("tests/config/dictator.yaml")], {}).studies
-    condition = one.conditions[0]
-    [shard] = one.shards(condition)
-    write(results / "shard", shard.tables, dictator.play(shard))
-    for table in shard.tables:
-        tabulate("dictator", table, [results / "shard"], results / f"{table}.parquet")
-    tables = {table: [results / f"{table}.parquet"] for table in shard.tables}
-    sql = Path("workflow/sql/dictator/dictator_decisions.sql")
-    database.query_in_turn({sql: results / "decisions.parquet"}, tables)
-    (results / "settings.json").write_text(json.dumps(one.analysis))
-
-
-def analyse(results: Path) -> None:
-    settings = (results / "settings.json").read_text()
-    tables = [f"dictator_{table}={results}/out/{table}.parquet" for table in ("payoffs", "scores", "basins", "draws")]
-    decisions = str(results / "decisions.parquet")
-    script(Path(), ["scripts/analyse_dictator.py", "--decisions", decisions, "--settings", settings, *tables])
-
-
 COMMANDS = {
-    "analyse a tournament": Step(prepare_decisions, analyse),
     "ask models": Step(nothing, ask, in_journal),
     "fishpool journal export": Step(ask, export_journal, published),
     "fishpool journal import": Step(prepare_import, import_journal, in_journal),
@@ -180,7 +163,11 @@ def jobs(checkout: Checkout) -> dict[str, list[str]]:
     """The commands of all jobs of a full run by their messages, as a dry run prints them."""
     said = checkout.snakemake("-n", "-p", "-F").text
     found = re.findall(r"^Job \d+: (.+)\n(?:.+\n)*?Shell command: python (.+) 2>&1 \| tee ", said, re.MULTILINE)
-    return {message: shlex.split(command) for message, command in found}
+    return {message: [_evaluated(argument) for argument in shlex.split(command)] for message, command in found}
+
+
+def _evaluated(argument: str) -> str:
+    return re.sub(r"^\$\(dirname (\S+)\)", lambda of: str(Path(of[1]).parent), argument)
 
 
 def one_of_each_program(commands: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -200,14 +187,14 @@ def copy_results(results: Path, finished: Path, program: str) -> None:
 # ── Trials ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def try_step(disk: Disk, step: Step, said: Path, seed: int, tries: int) -> Counter[str]:
+def try_step(disk: Disk, step: Step, seed: int, tries: int) -> Counter[str]:
     """Run a step on the disk as it should be, then under every kind of refusal; how often which refused it."""
     results, chance = disk.root, random.Random(seed)
     forked(step.prepare, results)
     before = forked(contents, results)
     copies = {name: (results / name).read_bytes() for name in before}
     there = stamps(results)
-    code, text = run(partial(step.program, results), said)
+    code, text = run(partial(step.program, results))
     assert code == 0, text
     expected = forked(step.read, results)
     whole = forked(contents, results)
@@ -219,18 +206,18 @@ def try_step(disk: Disk, step: Step, said: Path, seed: int, tries: int) -> Count
         place = disk.room(free) if fault == "full" else disk.read_only() if fault == "read-only" else nullcontext()
         largest = chance.randrange(1, max(written.values(), default=2)) if fault == "no large files" else 0
         with place:
-            code, text = run(partial(step.program, results), said, largest)
+            code, text = run(partial(step.program, results), largest)
         where = f"{fault}, {free if fault == 'full' else largest} bytes: {text}"
         assert "Traceback" not in text, where
         if code:
-            *_, sentence = text.strip().splitlines()
-            assert len(re.findall(REFUSALS, text)) == 1, where
+            [sentence] = [line for line in text.splitlines() if re.search(REFUSALS, line)]
+            assert text.rstrip().endswith(sentence), where
             assert re.search(rf"{re.escape(results.name)}/.+({REFUSALS}).+({REMEDIES})", sentence), where
             counted[fault] += 1
         for name, content in forked(contents, results).items():
             if "sqlite" not in name:
                 assert content in (before.get(name), whole.get(name)), f"{where}: {name} is half written"
-        code, text = run(partial(step.program, results), said)
+        code, text = run(partial(step.program, results))
         assert code == 0, f"{where}, then {text}"
         assert forked(step.read, results) == expected, where
     return counted
@@ -251,17 +238,17 @@ def renew(folder: Path, copies: dict[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
-def try_command(disk: Disk, name: str, said: Path, tries: int) -> Counter[str]:
-    return try_step(disk, COMMANDS[name], said, SEED, tries)
+def try_command(disk: Disk, name: str, tries: int) -> Counter[str]:
+    return try_step(disk, COMMANDS[name], SEED, tries)
 
 
-def try_job(disk: Disk, root: Path, finished: Path, arguments: list[str], said: Path, tries: int) -> Counter[str]:
+def try_job(disk: Disk, root: Path, finished: Path, arguments: list[str], tries: int) -> Counter[str]:
     def prepare(results: Path) -> None:
         copy_results(results, finished, arguments[0])
         for name in outputs(arguments):
             (root / name).unlink(missing_ok=True)
 
-    return try_step(disk, Step(prepare, lambda results: script(root, arguments)), said, SEED, tries)
+    return try_step(disk, Step(prepare, lambda results: script(root, arguments)), SEED, tries)
 
 
 def outputs(arguments: list[str]) -> list[str]:
@@ -287,7 +274,7 @@ def tried(counted: Counter[str] | None, what: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_may_not_write_says_so_and_leaves_nothing_half(name, tmp_path):
     (tmp_path / "results").mkdir()
-    counted = on_disk(tmp_path / "results", MEGABYTES, try_command, name, tmp_path / "said", FAULTS)
+    counted = on_disk(tmp_path / "results", MEGABYTES, try_command, name, FAULTS)
     tried(counted, name)
 
 
@@ -297,9 +284,7 @@ def test_a_job_that_may_not_write_says_so_and_leaves_nothing_half(finished, tmp_
     commands = jobs(finished)
     assert len({arguments[0] for arguments in commands.values()}) == 7
     for message, arguments in (one_of_each_program(commands) if FAULTS == 1 else commands).items():
-        arguments = [argument.replace("$(dirname ", "").rstrip(")") for argument in arguments]
-        said = tmp_path / "said"
-        counted = on_disk(root / "results", MEGABYTES, try_job, root, finished.results, arguments, said, FAULTS)
+        counted = on_disk(root / "results", MEGABYTES, try_job, root, finished.results, arguments, FAULTS)
         tried(counted, message)
 
 
