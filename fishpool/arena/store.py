@@ -154,7 +154,7 @@ class Store:
                 f"{path}: cannot be opened ({error}); make room on its disk, let it and its folder be written, or give"
                 " another --database"
             ) from None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self.close()
             raise StoreError(f"{path}: cannot be used as the database of an arena ({error})") from None
         except StoreError:

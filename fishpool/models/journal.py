@@ -52,7 +52,12 @@ CREATE TABLE replies (
     checksum TEXT NOT NULL DEFAULT '' -- SHA-256 of all that is said of a reply: `_checksum`
 )
 """
-_TO_FORMAT_2 = "ALTER TABLE replies ADD COLUMN checksum TEXT NOT NULL DEFAULT ''"
+
+# What the checksums of the two tables are of.
+_CHECKED = {
+    "replies": "key, sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version",
+    "digests": "server, model, digest",
+}
 
 # A row is a digest that a server gave for a model; the last row of the two is the latest.
 _DIGESTS = """
@@ -61,6 +66,7 @@ CREATE TABLE digests (
     server TEXT NOT NULL, -- its name in the config
     model TEXT NOT NULL,
     digest TEXT NOT NULL,
+    checksum TEXT NOT NULL DEFAULT '', -- of the three
     UNIQUE (server, model, digest)
 )
 """
@@ -92,7 +98,7 @@ WHERE replies.sort <> 'answer'
 # A row is a digest that a server gave for a model: the latest of those that requests were made with. A journal holds
 # two where a model was changed on its server under the same name.
 _LATEST_DIGESTS = """
-SELECT server, model, digest, MAX(id)
+SELECT server, model, digest, checksum, MAX(id)
 FROM digests
 WHERE :study IS NULL OR (model, digest) IN (
     SELECT DISTINCT request ->> '$.model', request ->> '$.digest'
@@ -279,7 +285,7 @@ class Journal:
     def digests(self, study: str | None = None) -> list[tuple[str, str, str]]:
         """(server, model, digest): the latest of each server and model, or of those that a study was played with."""
         with self._faults():
-            return [row[:3] for row in self._reading.execute(_LATEST_DIGESTS, {"study": study})]
+            return [_digest(*row[:4]) for row in self._reading.execute(_LATEST_DIGESTS, {"study": study})]
 
     def entries(self, study: str | None = None) -> Iterator[tuple[str, str, Entry]]:
         """(key, request, entry) in the order of the keys, one at a time."""
@@ -358,12 +364,10 @@ class Journal:
         with closing(self._connect("rw")) as writing, _transaction(writing) as connection:
             if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
                 return  # another process did so meanwhile
-            connection.execute(_TO_FORMAT_2)
             connection.create_function("checksum", -1, _checksum, deterministic=True)
-            connection.execute(
-                "UPDATE replies SET checksum = checksum(key, sort, text, thinking, finish_reason, tokens_in,"
-                " tokens_out, latency_ms, fault, version)"
-            )
+            for table, columns in _CHECKED.items():
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT NOT NULL DEFAULT ''")
+                connection.execute(f"UPDATE {table} SET checksum = checksum({columns})")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _use_wal(self) -> None:
@@ -409,6 +413,8 @@ class Journal:
             if "decode" in str(error):  # text that is none any more
                 what = _SAID["SQLITE_CORRUPT"]
             raise Stop(f"{self.path}: {what}") from error
+        except UnicodeDecodeError as error:  # of SQLite's own words, where they quote what is damaged
+            raise Stop(f"{self.path}: {_SAID['SQLITE_CORRUPT']}") from error
         except _Damaged as damage:
             raise Stop(f"{self.path}: {damage}") from damage
         except OSError as error:
@@ -452,16 +458,23 @@ def _look_up(connection: sqlite3.Connection, key: str) -> Entry | None:
 
 def _latest_digest(connection: sqlite3.Connection, server: str, model: str) -> str | None:
     row = connection.execute(
-        "SELECT digest FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
+        "SELECT digest, checksum FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
     ).fetchone()
-    return row and row[0]
+    return row and _digest(server, model, *row)[2]
+
+
+def _digest(server: str, model: str, digest: str, checksum: str) -> tuple[str, str, str]:
+    if checksum != _checksum(server, model, digest):
+        raise _Damaged(f"the digest of a model is not what was written; {_RESTORE}")
+    return server, model, digest
 
 
 def _note_digest(connection: sqlite3.Connection, server: str, model: str, digest: str) -> None:
     if _latest_digest(connection, server, model) != digest:
         given = (server, model, digest)
         connection.execute("DELETE FROM digests WHERE server = ? AND model = ? AND digest = ?", given)
-        connection.execute("INSERT INTO digests (server, model, digest) VALUES (?, ?, ?)", given)
+        columns = (*given, _checksum(*given))
+        connection.execute("INSERT INTO digests (server, model, digest, checksum) VALUES (?, ?, ?, ?)", columns)
 
 
 class _Damaged(Exception):

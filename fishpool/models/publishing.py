@@ -39,6 +39,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def export(journal: Journal, file: Path, study: str | None = None) -> int:
     """Write a journal, or what it holds of one study, as .jsonl.xz, whole or not at all; the number of replies."""
     replies = 0
+    journal.examine()
     with replacing(file) as part, lzma.open(part, "wb") as packed, journal.snapshot():
         packed.write(_line(_HEADER))
         for server, model, digest in journal.digests(study):
@@ -117,6 +118,7 @@ def command(action: str | None, path: Path, file: Path | None, study: str | None
             read, new = import_into(journal, file)
             print(f"{file}: {read:,} replies, {new:,} of them new in {path}")
         else:
+            journal.examine()
             _show(journal.counts())
 
 
