@@ -1,4 +1,4 @@
-"""A full run makes every table and figure under its strict schema (elsewhere too: faults/test_faults_determinism.py)."""
+"""A full run makes every table and figure under its strict schema, and a second one nothing."""
 
 import re
 from pathlib import Path
