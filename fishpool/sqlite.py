@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from fishpool.screen import visible
+
 _HEADER, _FRAME = 32, 24  # bytes of a log before its frames, and of a frame before its page
 _PAGE = 4096  # bytes, unless the log says something else
 _TRIES, _WAIT = 20, 0.05  # for another process that is writing just now; seconds
@@ -21,7 +23,13 @@ _TRIES, _WAIT = 20, 0.05  # for another process that is writing just now; second
 def fault_of(connection: sqlite3.Connection) -> str:
     """The first fault of the structure, and of indices against their tables, in SQLite's words; "" if it is sound."""
     (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    return "" if said == "ok" else " ".join(str(said).split())
+    return "" if said == "ok" else one_line(said)
+
+
+def one_line(said: object) -> str:
+    """SQLite's words on one line and not too long: where a schema is damaged it quotes all of it."""
+    line = visible(" ".join(str(said).split()))
+    return line if len(line) <= 200 else f"{line[:198]}.."
 
 
 def drops_commits(path: Path) -> bool:

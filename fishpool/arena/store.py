@@ -23,7 +23,7 @@ from fishpool import __version__
 from fishpool.games.prisoners_dilemma import RESIGN, Choice
 from fishpool.records import Ending, Status
 from fishpool.referee import Turn
-from fishpool.sqlite import drops_commits, fault_of
+from fishpool.sqlite import drops_commits, fault_of, one_line
 
 _FORMAT = 2  # SQLite's user_version
 _TABLES = """
@@ -151,12 +151,12 @@ class Store:
         except sqlite3.OperationalError as error:
             self.close()
             raise StoreError(
-                f"{path}: cannot be opened ({error}); make room on its disk, let it and its folder be written, or give"
+                f"{path}: cannot be opened ({one_line(error)}); make room on its disk, let it and its folder be written, or give"
                 " another --database"
             ) from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self.close()
-            raise StoreError(f"{path}: cannot be used as the database of an arena ({error})") from None
+            raise StoreError(f"{path}: cannot be used as the database of an arena ({one_line(error)})") from None
         except StoreError:
             self.close()
             raise
@@ -301,7 +301,7 @@ class Store:
             yield
         except sqlite3.OperationalError as error:  # a full disk, say
             raise StoreError(
-                f"{self._path}: cannot be written ({error}); nothing that was accepted is lost, and the arena goes on"
+                f"{self._path}: cannot be written ({one_line(error)}); nothing that was accepted is lost, and the arena goes on"
                 " by itself once there is room on the disk and the file may be written"
             ) from error
 

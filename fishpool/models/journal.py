@@ -29,7 +29,7 @@ from typing import Any
 from fishpool import __version__
 from fishpool.models.calls import Reply, key_of
 from fishpool.models.faults import Stop
-from fishpool.sqlite import drops_commits, fault_of
+from fishpool.sqlite import drops_commits, fault_of, one_line
 
 FORMAT = 2  # SQLite's user_version
 _APPLICATION = 0x66697368  # SQLite's application_id, "fish": no other database is taken for a journal
@@ -409,7 +409,10 @@ class Journal:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
-            what = next((said for code, said in _SAID.items() if name.startswith(code)), f"the journal failed: {error}")
+            what = next(
+                (said for code, said in _SAID.items() if name.startswith(code)),
+                f"the journal failed: {one_line(error)}",
+            )
             if "decode" in str(error):  # text that is none any more
                 what = _SAID["SQLITE_CORRUPT"]
             raise Stop(f"{self.path}: {what}") from error
