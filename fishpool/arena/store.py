@@ -151,8 +151,8 @@ class Store:
         except sqlite3.OperationalError as error:
             self.close()
             raise StoreError(
-                f"{path}: cannot be opened ({one_line(error)}); make room on its disk, let it and its folder be written, or give"
-                " another --database"
+                f"{path}: cannot be opened ({one_line(error)}); make room on its disk, let it and its folder be written,"
+                " or give another --database"
             ) from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self.close()
@@ -301,8 +301,8 @@ class Store:
             yield
         except sqlite3.OperationalError as error:  # a full disk, say
             raise StoreError(
-                f"{self._path}: cannot be written ({one_line(error)}); nothing that was accepted is lost, and the arena goes on"
-                " by itself once there is room on the disk and the file may be written"
+                f"{self._path}: cannot be written ({one_line(error)}); nothing that was accepted is lost, and the arena"
+                " goes on by itself once there is room on the disk and the file may be written"
             ) from error
 
 
