@@ -151,8 +151,8 @@ class Store:
         except sqlite3.OperationalError as error:
             self.close()
             raise StoreError(
-                f"{path}: cannot be opened ({one_line(error)}); make room on its disk, let it and its folder be written,"
-                " or give another --database"
+                f"{path}: cannot be opened ({one_line(error)}); make room on its disk, let it and its folder be"
+                " written, or give another --database"
             ) from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self.close()
