@@ -22,6 +22,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fishpool.files import FileFault
 from fishpool.screen import screen, visible, wrapped
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ class Answer:
 @contextmanager
 def opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that reads the database, or the tables that are to be in it; QueryError if there is neither."""
-    import duckdb
-
     from fishpool import database as databases
 
     if not database.is_file():
@@ -68,7 +67,7 @@ def opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(f"SET {setting} = {value!r}")
             yield connection
         return
-    with _sentences(), duckdb.connect(str(database.resolve()), read_only=True, config=_LOCKED) as connection:
+    with _sentences(), databases.opened(database, _LOCKED) as connection:
         yield connection
 
 
@@ -84,10 +83,14 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Answer]:
     """The answer to one query, row by row for as long as the context lasts; QueryError if there is none."""
     import duckdb
 
+    from fishpool.database import is_damage
+
     try:
         cursor = _execute(connection, _one_reading_statement(connection, sql))
         yield Answer(_different([column[0] for column in cursor.description or ()]), _rows(cursor))
     except duckdb.Error as error:
+        if is_damage(error):
+            raise
         raise QueryError(_sentence(error, connection)) from None
 
 
@@ -223,7 +226,7 @@ def _sentences() -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:  # not a database, or one that is being written, or a table that is gone again
+    except (duckdb.Error, FileFault) as error:  # one that is being written, or damaged, or a table that is gone again
         raise QueryError(_one_line(str(error))) from None
 
 

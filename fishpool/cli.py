@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fishpool import __version__
+from fishpool.files import FileFault, sentence
 from fishpool.screen import aligned, visible
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as `head` does; there is nothing to say and nobody to say it to
         _drop_output()
         return 141
+    except FileFault as fault:
+        return _fail(str(fault))
     except OSError as error:
+        if error.filename is not None:
+            return _fail(sentence(error))
         _drop_output()
-        return _fail(f"{error.filename or 'standard output'}: {error.strerror}")
+        return _fail(f"standard output: {error.strerror}")
     return code
 
 

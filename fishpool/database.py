@@ -6,13 +6,16 @@ text spliced into a query by a config or a record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fishpool import records
-from fishpool.files import replacing
+from fishpool import records, seals
+from fishpool.files import FileFault, replacing
+from fishpool.seals import sealing
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 _MEMORY = "1GB"  # of a query; what it needs beyond that waits on the disk, so that a job's memory has a bound
 _KEYS = ("run_id", "study", "condition", "seed", "round", "agent", "player")  # mean the same in every table
+_DAMAGED = re.compile("Corrupt database file|Could not read enough bytes|not a valid DuckDB database file")
 _WORKFLOW = Path(__file__).parents[1] / "workflow"
 
 
@@ -32,6 +36,9 @@ def connect(tables: Mapping[str, Sequence[Path]], overflow: str, threads: int = 
 
     from fishpool.analysis.inference import register
 
+    for files in tables.values():
+        seals.check(files)
+
     connection = duckdb.connect(config={"threads": threads, "memory_limit": _MEMORY, "temp_directory": overflow})
     register(connection)
     for table, files in tables.items():
@@ -43,8 +50,8 @@ def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Pa
     """Run metric queries (SQL file to Parquet file) in turn; each may read the tables and the metrics before it."""
     with TemporaryDirectory(prefix="fishpool-") as overflow, connect(tables, overflow, threads) as connection:
         for file, output in metrics.items():
-            connection.sql(file.read_text(encoding="utf-8")).create(file.stem)
-            with replacing(output) as part:
+            with sealing(output) as part:
+                connection.sql(file.read_text(encoding="utf-8")).create(file.stem)
                 connection.table(file.stem).write_parquet(str(part), compression="zstd")
 
 
@@ -52,7 +59,14 @@ def read(table_files: Sequence[Path]) -> pl.DataFrame:
     """The rows of one table from its Parquet files, in order."""
     import polars as pl
 
+    seals.check(table_files)
     return pl.concat([pl.read_parquet(file) for file in table_files], how="diagonal")
+
+
+def write(rows: pl.DataFrame, file: Path) -> None:
+    """Write a table as Parquet, whole or not at all."""
+    with sealing(file) as part:
+        rows.write_parquet(part, compression="zstd")
 
 
 def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], output: Path, threads: int = 1) -> None:
@@ -61,10 +75,34 @@ def build(tables: Mapping[str, Sequence[Path]], comments: Mapping[str, str], out
 
     with replacing(output) as part, duckdb.connect(str(part), config={"threads": threads}) as connection:
         for table, files in tables.items():
+            seals.check(files)
             connection.read_parquet([str(file) for file in files], union_by_name=True).create(table)
             _comment(connection, "TABLE", table, comments)
+        connection.execute("CHECKPOINT")  # closing would do so too, but say nothing of a disk that has no room for it
         # The log of a program that wrote into the older one and was killed: with it nobody could open the new one.
         output.with_name(f"{output.name}.wal").unlink(missing_ok=True)
+
+
+@contextmanager
+def opened(database: Path, config: Mapping[str, Any] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that reads the database; FileFault where it is damaged, which DuckDB's own checksums tell."""
+    import duckdb
+
+    try:
+        with duckdb.connect(str(database.resolve()), read_only=True, config=dict(config or {})) as connection:
+            yield connection
+    except duckdb.Error as error:
+        if not is_damage(error):
+            raise
+        words = " ".join(str(error).split())
+        raise FileFault(
+            f"{database}: cannot be read ({words}); name another database, or delete this one and run snakemake"
+        ) from error
+
+
+def is_damage(error: duckdb.Error) -> bool:
+    """Whether DuckDB says that the file, not the query, is wrong."""
+    return bool(_DAMAGED.search(str(error)))
 
 
 def tables_in(parquet: Path) -> dict[str, list[Path]]:
@@ -86,6 +124,7 @@ def views(tables: Mapping[str, Sequence[Path]], folder: Path) -> duckdb.DuckDBPy
     connection = duckdb.connect()
     connection.execute(f"SET allowed_directories = [{_literal(str(folder.resolve()))}]")
     for table, files in tables.items():
+        seals.check(files)
         connection.read_parquet([str(file.resolve()) for file in files], union_by_name=True).create_view(table)
         _comment(connection, "VIEW", table, comments)
     return connection

@@ -9,6 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishpool import shards, study
+from fishpool.files import FileFault
 from fishpool.players.person import show_history
 from fishpool.records import Ending
 from fishpool.seats import SCRIPTED
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 _STUDY = "played"  # of the options, for the config; a study of records has one game, so theirs are called after it
 _STAND_IN = "honest_sustainable"  # for the person, where the config counts who fishes
 _CONDITION = "game"
+_PATIENCE = 10.0  # seconds until a game that could not be recorded is written again
 
 Frames = dict[str, "pl.DataFrame"]
 
@@ -45,8 +50,7 @@ def play(arguments: argparse.Namespace) -> None:
     with _reserved(results, shard, arguments.seed) as (shard, directory):
         site = replace(config.site, logs=str(results / "logs" / "play"))
         frames = _played(shard, site)
-        shards.mark_recorded(directory)
-        shards.write(directory, shard.tables, [frames])
+        _record(console, directory, shard, frames)
     _show_end(console, shard, frames)
     console.show([f"The records are in {directory}"], "dim")  # in one piece, to be copied
 
@@ -172,8 +176,9 @@ def _reserved(results: Path, shard: Shard, seed: int | None) -> Iterator[tuple[S
     try:
         yield replace(shard, name=directory.name, seeds=(number,)), directory
     except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)  # a game that could not be recorded whole
         with suppress(OSError):  # of folders that are not empty
-            for path in (directory, folder, folder.parent):
+            for path in (folder, folder.parent):
                 path.rmdir()
         raise
 
@@ -186,6 +191,21 @@ def _played(shard: Shard, site: Site) -> Frames:
         [frames] = runner.play(shard, site)
     played: Frames = frames
     return played
+
+
+def _record(console: Console, directory: Path, shard: Shard, frames: Frames) -> None:
+    """Write the game down; where the disk has no room for it, whoever has just played it can make some."""
+    while True:
+        try:
+            shards.mark_recorded(directory)
+            shards.write(directory, shard.tables, [frames])
+        except FileFault as fault:
+            if not sys.stdin.isatty():
+                raise
+            console.say(f"{fault}. The game is kept meanwhile; Ctrl-C gives it up.", "bold")
+            time.sleep(_PATIENCE)
+        else:
+            return
 
 
 # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────────

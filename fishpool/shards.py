@@ -134,8 +134,8 @@ def write(
 
 def mark_recorded(directory: Path) -> None:
     """Say that the shard cannot be played again, so that nothing removes it as stale."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / RECORDED).touch()
+    with replacing(directory / RECORDED) as part:
+        part.touch()
 
 
 def checksums(digests: Mapping[str, str]) -> str:

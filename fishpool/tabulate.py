@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from fishpool import records
-from fishpool.files import replacing
+from fishpool.files import FileFault
+from fishpool.seals import sealing
 from fishpool.shards import CHECKSUMS, RECORDED, line_checksums, line_checksums_of
 
 
-class FaultyRecords(Exception):
+class FaultyRecords(FileFault):
     """A record file is not what its play wrote; the message is one sentence with the file and, if known, the line."""
 
 
@@ -31,8 +32,10 @@ def tabulate(game: str, table: str, shards: Sequence[Path], output: Path) -> Non
             raise FaultyRecords(find_fault(file, game, table))
     rows = pl.scan_ndjson(files, schema=records.schema(game, table))
     try:
-        with replacing(output) as part:
+        with sealing(output) as part:
             rows.sink_parquet(part, compression="zstd", compression_level=3, row_group_size=100_000)
+    except FileFault:
+        raise
     except Exception as error:  # polars names neither file nor line
         faults = [fault for file in files if (fault := find_fault(file, game, table, changed=False))]
         raise FaultyRecords(faults[0] if faults else f"{output}: could not be written ({error})") from error

@@ -4,10 +4,9 @@ import argparse
 import json
 from pathlib import Path
 
-import polars as pl
-
 from fishpool.analysis.dictator import Settings, dictator_tables, read_pools
-from fishpool.files import replacing
+from fishpool.database import read, write
+from fishpool.files import run
 from fishpool.inputs import add_tables
 
 
@@ -18,11 +17,10 @@ def main() -> None:
     add_tables(parser)
     arguments = parser.parse_args()
     settings = Settings.from_config(arguments.settings)
-    tables = dictator_tables(read_pools(pl.read_parquet(arguments.decisions), settings))
+    tables = dictator_tables(read_pools(read([arguments.decisions]), settings))
     for table, file in arguments.tables:
-        with replacing(file) as part:
-            tables[table].write_parquet(part, compression="zstd")
+        write(tables[table], file)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from fishpool.database import build, header
+from fishpool.files import run
 from fishpool.inputs import add_tables, grouped
 
 
@@ -25,4 +26,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

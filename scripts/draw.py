@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fishpool.database import read
 from fishpool.figures.files import save
+from fishpool.files import run
 from fishpool.inputs import add_tables, grouped
 
 
@@ -24,4 +25,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fishpool import shards
+from fishpool.files import run
 from fishpool.models.faults import Stop
 
 
@@ -31,4 +32,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from fishpool.database import query_in_turn
+from fishpool.files import run
 from fishpool.inputs import add_tables, grouped
 
 
@@ -22,4 +23,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from fishpool.files import run
 from fishpool.report.page import build
 from fishpool.report.sample import FaultyChoice
 
@@ -35,4 +36,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

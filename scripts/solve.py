@@ -9,8 +9,8 @@ import json
 from importlib import import_module
 from pathlib import Path
 
-from fishpool.database import read
-from fishpool.files import replacing
+from fishpool.database import read, write
+from fishpool.files import run
 from fishpool.inputs import add_tables, grouped
 
 
@@ -24,10 +24,8 @@ def main() -> None:
     module, _, name = arguments.function.rpartition(".")
     solve = getattr(import_module(f"fishpool.analysis.{module}"), name)
     tables = {table: read(files) for table, files in grouped(arguments.tables).items()}
-    solved = solve(*tables.values(), **arguments.parameters)
-    with replacing(arguments.output) as part:
-        solved.write_parquet(part, compression="zstd")
+    write(solve(*tables.values(), **arguments.parameters), arguments.output)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -4,10 +4,10 @@ Each SHA256SUMS stands for the shard in whose folder it lies.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
-from fishpool.tabulate import FaultyRecords, tabulate
+from fishpool.files import run
+from fishpool.tabulate import tabulate
 
 
 def main() -> None:
@@ -17,13 +17,10 @@ def main() -> None:
     parser.add_argument("--output", action="append", required=True, type=Path, help="where each --table goes")
     parser.add_argument("sums", nargs="+", type=Path, metavar="SHA256SUMS")
     arguments = parser.parse_args()
-    try:
-        shards = [sums.parent for sums in arguments.sums]
-        for table, output in zip(arguments.table, arguments.output, strict=True):
-            tabulate(arguments.game, table, shards, output)
-    except FaultyRecords as fault:
-        sys.exit(str(fault))
+    shards = [sums.parent for sums in arguments.sums]
+    for table, output in zip(arguments.table, arguments.output, strict=True):
+        tabulate(arguments.game, table, shards, output)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -15,7 +15,7 @@ def test_what_a_query_cannot_hold_waits_on_the_disk(monkeypatch, tmp_path, memor
     monkeypatch.setattr(tempfile, "tempdir", str(waiting))
     monkeypatch.setattr(database, "_MEMORY", memory)
     turns = pl.DataFrame({"n": range(rows)}).with_columns(run_id=pl.format("a run with a long name {}", "n"))
-    turns.write_parquet(tmp_path / "turns.parquet")
+    database.write(turns, tmp_path / "turns.parquet")
     query, output = tmp_path / "sorted.sql", tmp_path / "sorted.parquet"
     query.write_text("SELECT a.run_id, b.n FROM turns AS a JOIN turns AS b USING (run_id) ORDER BY b.n DESC")
     database.query_in_turn({query: output}, {"turns": [tmp_path / "turns.parquet"]})

@@ -5,6 +5,7 @@ state of its match, not a queue of events, so that who reconnects or reads slowl
 """
 
 import asyncio
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator
@@ -26,7 +27,7 @@ from starlette.websockets import WebSocketDisconnect
 from fishpool import __version__
 from fishpool.arena import shapes
 from fishpool.arena.matches import Arena, Code, Game, Refused, Standing, agent_id, read_action
-from fishpool.arena.store import StoredAgent
+from fishpool.arena.store import StoredAgent, StoreError
 from fishpool.games import prisoners_dilemma as rules
 from fishpool.records import Ending
 from fishpool.referee import MAX_REPLY
@@ -143,6 +144,7 @@ def application(
     app.add_exception_handler(Refused, _answer_refused)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(StoreError, _answer_unkept)
     app.add_exception_handler(Exception, _answer_error)
     meter = Meter(allowance)
     polls: Counter[int] = Counter()
@@ -504,6 +506,12 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     says = {404: "there is no such call", 405: "this call is made with another method"}
     code = codes.get(error.status_code, Code.INVALID_REQUEST)
     return _refusal(Refused(code, says.get(error.status_code, "the request cannot be read")), dict(error.headers or {}))
+
+
+async def _answer_unkept(request: Request, error: Exception) -> JSONResponse:
+    """Whoever serves is told why, whoever asks that nothing was kept."""
+    print(f"arena: {error}", file=sys.stderr, flush=True)
+    return await _answer_error(request, error)
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:

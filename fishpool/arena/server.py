@@ -24,7 +24,8 @@ from fastapi import FastAPI
 from fishpool.arena.edges import Allowance, Bell, application
 from fishpool.arena.matches import LANES, Arena, Limits
 from fishpool.arena.results import export
-from fishpool.arena.store import Store
+from fishpool.arena.store import Store, StoreError
+from fishpool.files import FileFault, sentence
 
 _BACKLOG = 1_024  # connections that wait to be taken
 _CONNECTIONS = 4_000  # at a time; further requests are answered 503
@@ -101,7 +102,11 @@ async def _keep_time(arena: Arena) -> None:
     while True:
         try:
             arena.expire()
-        except Exception:  # a full disk, say: the turns are still there, and are ended once it can be written to
+        except StoreError as error:  # the turns are still there, and are ended once it can be written to
+            _say(f"arena: {error}")
+            await asyncio.sleep(1)
+            continue
+        except Exception:
             logging.getLogger("uvicorn.error").exception("turns could not be ended; trying again")
             await asyncio.sleep(1)
             continue
@@ -114,11 +119,10 @@ def _export(database: Path, results: Path, study: str) -> None:
     try:
         for directory in export(database, results, study):
             _say(f"arena: matches are in {directory}")
+    except (FileFault, StoreError) as fault:
+        _say(f"arena: {fault} (fishpool arena export writes the records of the matches that are in {database})")
     except OSError as error:
-        _say(
-            f"{error.filename or results}: {error.strerror}; the matches are safe in {database}, "
-            "and fishpool arena export writes their records"
-        )
+        _say(f"arena: {sentence(error)} (fishpool arena export writes the records of the matches in {database})")
 
 
 def _allow_connections() -> None:

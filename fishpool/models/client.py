@@ -223,6 +223,7 @@ class Client:
             kept = entry.reply or answer
             return Answered(request, kept, from_journal=kept != answer)
 
+        await journal.examined()
         try:
             return await server.call(reply, server.endpoints)
         except Exhausted as exhausted:
@@ -241,6 +242,8 @@ class Client:
         """What the journal alone says: whatever came of the request then comes of it now."""
         assert self._records
         if entry is None:
+            if isinstance(self._records, Journal):
+                self._records.examine()
             remedy = (
                 "replay it with the config and prompts that it was recorded with, or drop replay from the study"
                 if self._replay is not None

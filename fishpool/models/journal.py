@@ -6,11 +6,16 @@ of the request, and the first answer stays. WAL mode: https://sqlite.org/wal.htm
 A reply is on the disk before anybody uses it: with `synchronous = FULL` each commit waits for the disk, so that it
 outlives kill -9 of the process and the loss of power alike (NORMAL would lose the last commits with the power). That
 wait, some milliseconds, is spent in a thread, and replies that come meanwhile share the next commit.
+
+Nor is a damaged file believed: a reply is taken only with its checksum, and that there is none only from a file that
+was examined as a whole.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from fishpool import __version__
-from fishpool.models.calls import Reply
+from fishpool.models.calls import Reply, key_of
 from fishpool.models.faults import Stop
+from fishpool.sqlite import drops_commits, fault_of, one_line
 
-FORMAT = 1  # SQLite's user_version
+FORMAT = 2  # SQLite's user_version
 _APPLICATION = 0x66697368  # SQLite's application_id, "fish": no other database is taken for a journal
 _PATIENCE = 60.0  # seconds that a process waits for others that write
 
@@ -42,9 +48,16 @@ CREATE TABLE replies (
     latency_ms REAL,
     fault TEXT, -- why there was no reply; NULL unless a fault
     written TEXT NOT NULL, -- UTC
-    version TEXT NOT NULL -- of the fishpool that asked
+    version TEXT NOT NULL, -- of the fishpool that asked
+    checksum TEXT NOT NULL DEFAULT '' -- SHA-256 of all that is said of a reply: `_checksum`
 )
 """
+
+# What the checksums of the two tables are of.
+_CHECKED = {
+    "replies": "key, sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version",
+    "digests": "server, model, digest",
+}
 
 # A row is a digest that a server gave for a model; the last row of the two is the latest.
 _DIGESTS = """
@@ -53,19 +66,20 @@ CREATE TABLE digests (
     server TEXT NOT NULL, -- its name in the config
     model TEXT NOT NULL,
     digest TEXT NOT NULL,
+    checksum TEXT NOT NULL DEFAULT '', -- of the three
     UNIQUE (server, model, digest)
 )
 """
 
 _LOOK_UP = """
-SELECT sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault
+SELECT rowid, sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version, checksum
 FROM replies
 WHERE key = ?
 """
 
 _KEEP = """
 INSERT INTO replies
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
     sort = excluded.sort,
     text = excluded.text,
@@ -76,14 +90,15 @@ ON CONFLICT (key) DO UPDATE SET
     latency_ms = excluded.latency_ms,
     fault = excluded.fault,
     written = excluded.written,
-    version = excluded.version
+    version = excluded.version,
+    checksum = excluded.checksum
 WHERE replies.sort <> 'answer'
 """
 
 # A row is a digest that a server gave for a model: the latest of those that requests were made with. A journal holds
 # two where a model was changed on its server under the same name.
 _LATEST_DIGESTS = """
-SELECT server, model, digest, MAX(id)
+SELECT server, model, digest, checksum, MAX(id)
 FROM digests
 WHERE :study IS NULL OR (model, digest) IN (
     SELECT DISTINCT request ->> '$.model', request ->> '$.digest'
@@ -95,7 +110,9 @@ ORDER BY server, model
 """
 
 _REPLIES_IN_ORDER = """
-SELECT key, sort, request, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version
+SELECT
+    request, key, rowid,
+    sort, text, thinking, finish_reason, tokens_in, tokens_out, latency_ms, fault, version, checksum
 FROM replies
 WHERE :study IS NULL OR substr(request ->> '$.run_id', 1, length(:study) + 1) = :study || ':'
 ORDER BY key
@@ -170,16 +187,19 @@ class Journal:
         self.path = Path(path)
         self._waiting: list[tuple[str, str, Entry, asyncio.Future[Entry]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._examination: asyncio.Future[None] | None = None
         if read_only and not self.path.exists():
             raise Stop(f"{self.path}: there is no journal to read replies in; import one (fishpool journal import)")
         with self._faults():
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._check_log()
             self._reading = self._connect("ro" if read_only else "rwc")
             try:
                 if not read_only:
                     self._create()
                 self._check_format()
+                self._bring_up_to_date()
                 self._writing = None if read_only else self._connect("rw")
             except BaseException:
                 self._reading.close()
@@ -195,6 +215,18 @@ class Journal:
         """What is kept under a key; some ten microseconds, whoever else is writing."""
         with self._faults():
             return _look_up(self._reading, key)
+
+    async def examined(self) -> None:
+        """Wait until the file was examined, once; before a reply that it does not seem to hold is paid for."""
+        if self._examination is None:
+            self._examination = asyncio.ensure_future(asyncio.to_thread(self.examine))
+        await asyncio.shield(self._examination)
+
+    def examine(self) -> None:
+        """Stop if the file is damaged, so that it may seem not to hold what it holds; a second for some 500 MB."""
+        with self._faults(), closing(self._connect("ro")) as connection:
+            if fault := fault_of(connection):
+                raise _Damaged(f"the journal is damaged ({fault}); {_RESTORE}")
 
     async def keep(self, key: str, request: str, entry: Entry) -> Entry:
         """What the journal holds under the key from now on, on the disk: `entry`, or the answer that was first.
@@ -253,15 +285,16 @@ class Journal:
     def digests(self, study: str | None = None) -> list[tuple[str, str, str]]:
         """(server, model, digest): the latest of each server and model, or of those that a study was played with."""
         with self._faults():
-            return [row[:3] for row in self._reading.execute(_LATEST_DIGESTS, {"study": study})]
+            return [_digest(*row[:4]) for row in self._reading.execute(_LATEST_DIGESTS, {"study": study})]
 
     def entries(self, study: str | None = None) -> Iterator[tuple[str, str, Entry]]:
         """(key, request, entry) in the order of the keys, one at a time."""
         with self._faults():
-            for key, sort, request, *reply, fault, version in self._reading.execute(
-                _REPLIES_IN_ORDER, {"study": study}
-            ):
-                yield key, request, _entry(sort, reply, fault, version)
+            for request, key, row, *columns in self._reading.execute(_REPLIES_IN_ORDER, {"study": study}):
+                entry = _entry(key, row, columns)
+                if key_of(request) != key:
+                    raise _changed(row)
+                yield key, request, entry
 
     def counts(self) -> list[Counts]:
         with self._faults():
@@ -317,6 +350,26 @@ class Journal:
         if self._format()[0] == _APPLICATION:
             self._use_wal()
 
+    def _check_log(self) -> None:
+        if drops_commits(self.path):
+            raise Stop(
+                f"{self.path}-wal: damaged, so that the last replies cannot be read; put back a copy, or give them up"
+                f' (sqlite3 {self.path} "PRAGMA wal_checkpoint(TRUNCATE)") and the models are asked again'
+            )
+
+    def _bring_up_to_date(self) -> None:
+        """Give the replies of a journal of format 1 their checksums."""
+        if self._format()[1] == FORMAT:
+            return
+        with closing(self._connect("rw")) as writing, _transaction(writing) as connection:
+            if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+                return  # another process did so meanwhile
+            connection.create_function("checksum", -1, _checksum, deterministic=True)
+            for table, columns in _CHECKED.items():
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT NOT NULL DEFAULT ''")
+                connection.execute(f"UPDATE {table} SET checksum = checksum({columns})")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+
     def _use_wal(self) -> None:
         """SQLite does not wait for others here as it does elsewhere, so we do."""
         until = time.monotonic() + _PATIENCE
@@ -356,18 +409,28 @@ class Journal:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
-            what = next((said for code, said in _SAID.items() if name.startswith(code)), f"the journal failed: {error}")
+            what = next(
+                (said for code, said in _SAID.items() if name.startswith(code)),
+                f"the journal failed: {one_line(error)}",
+            )
+            if "decode" in str(error):  # text that is none any more
+                what = _SAID["SQLITE_CORRUPT"]
             raise Stop(f"{self.path}: {what}") from error
+        except UnicodeDecodeError as error:  # of SQLite's own words, where they quote what is damaged
+            raise Stop(f"{self.path}: {_SAID['SQLITE_CORRUPT']}") from error
+        except _Damaged as damage:
+            raise Stop(f"{self.path}: {damage}") from damage
         except OSError as error:
             raise Stop(f"{self.path}: the journal cannot be made: {error.strerror}") from error
 
 
+_RESTORE = "put back a copy, or save what can be read with sqlite3's .recover"
 _SAID = {
     "SQLITE_FULL": "the disk is full and the last replies are not kept; make room and run again, all else is kept",
     "SQLITE_IOERR": "the disk refuses the journal (full, or failing) and the last replies are not kept; make room and"
     " run again, all else is kept",
     "SQLITE_NOTADB": "this is no journal of fishpool (not an SQLite database); name another file",
-    "SQLITE_CORRUPT": "the journal is damaged; put back a copy, or save what can be read with sqlite3's .recover",
+    "SQLITE_CORRUPT": f"the journal is damaged; {_RESTORE}",
     "SQLITE_BUSY": f"another process kept the journal to itself for {_PATIENCE:g} s; end it and run again",
     "SQLITE_READONLY": "the journal may not be written; change its permissions or name another file",
     "SQLITE_PERM": "the journal may not be opened; change its permissions or name another file",
@@ -392,34 +455,62 @@ def _look_up(connection: sqlite3.Connection, key: str) -> Entry | None:
         row = rows.fetchone()
     if row is None:
         return None
-    sort, *reply, fault = row
-    return _entry(sort, reply, fault)
+    number, *columns = row
+    return _entry(key, number, columns)
 
 
 def _latest_digest(connection: sqlite3.Connection, server: str, model: str) -> str | None:
     row = connection.execute(
-        "SELECT digest FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
+        "SELECT digest, checksum FROM digests WHERE server = ? AND model = ? ORDER BY id DESC LIMIT 1", (server, model)
     ).fetchone()
-    return row and row[0]
+    return row and _digest(server, model, *row)[2]
+
+
+def _digest(server: str, model: str, digest: str, checksum: str) -> tuple[str, str, str]:
+    if checksum != _checksum(server, model, digest):
+        raise _Damaged(f"the digest of a model is not what was written; {_RESTORE}")
+    return server, model, digest
 
 
 def _note_digest(connection: sqlite3.Connection, server: str, model: str, digest: str) -> None:
     if _latest_digest(connection, server, model) != digest:
         given = (server, model, digest)
         connection.execute("DELETE FROM digests WHERE server = ? AND model = ? AND digest = ?", given)
-        connection.execute("INSERT INTO digests (server, model, digest) VALUES (?, ?, ?)", given)
+        columns = (*given, _checksum(*given))
+        connection.execute("INSERT INTO digests (server, model, digest, checksum) VALUES (?, ?, ?, ?)", columns)
 
 
-def _entry(sort: str, reply: Sequence[Any], fault: str | None, version: str = __version__) -> Entry:
+class _Damaged(Exception):
+    """What was found and what to do, in one sentence that still lacks the name of the file."""
+
+
+def _changed(row: int) -> _Damaged:
+    return _Damaged(
+        f'the reply in row {row} is not what was written; put back a copy, or remove it ("DELETE FROM replies WHERE'
+        f' rowid = {row}" in sqlite3) and the model is asked again'
+    )
+
+
+def _entry(key: str, row: int, columns: Sequence[Any]) -> Entry:
+    """The entry of a row's columns from `sort` on, if they are what was written under the key."""
+    sort, *reply, fault, version, checksum = columns
+    if checksum != _checksum(key, *columns[:-1]):
+        raise _changed(row)
     return Entry(Sort(sort), None if sort == Sort.FAULT else Reply(*reply), fault, version)
+
+
+def _checksum(*columns: Any) -> str:
+    """SHA-256 of a row's key and of all its columns but the request, which the key is of, and when it was written."""
+    return hashlib.sha256(json.dumps(columns, default=repr).encode()).hexdigest()
 
 
 def _row(key: str, request: str, entry: Entry) -> tuple[Any, ...]:
     reply = entry.reply
     fields = (
-        (reply.text, reply.thinking, reply.finish_reason, reply.tokens_in, reply.tokens_out, reply.latency_ms)
+        (reply.text, reply.thinking, reply.finish_reason, reply.tokens_in, reply.tokens_out, float(reply.latency_ms))
         if reply
         else (None,) * 6
     )
     written = datetime.now(UTC).isoformat(timespec="seconds")
-    return (key, entry.sort.value, request, *fields, entry.fault, written, entry.version)
+    checksum = _checksum(key, entry.sort.value, *fields, entry.fault, entry.version)
+    return (key, entry.sort.value, request, *fields, entry.fault, written, entry.version, checksum)

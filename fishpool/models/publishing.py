@@ -21,9 +21,10 @@ from typing import IO, Any
 from fishpool.files import replacing
 from fishpool.models.calls import Reply, Request, canonical, key_of
 from fishpool.models.faults import Stop
-from fishpool.models.journal import FORMAT, Counts, Entry, Journal, Sort
+from fishpool.models.journal import Counts, Entry, Journal, Sort
 
-_HEADER = {"format": "fishpool journal", "version": FORMAT}
+_FORMAT = 1  # of the file; the journal's own is another
+_HEADER = {"format": "fishpool journal", "version": _FORMAT}
 _LONGEST_LINE = 64 * 2**20  # bytes; a file from elsewhere may unpack to anything
 _TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
@@ -38,6 +39,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def export(journal: Journal, file: Path, study: str | None = None) -> int:
     """Write a journal, or what it holds of one study, as .jsonl.xz, whole or not at all; the number of replies."""
     replies = 0
+    journal.examine()
     with replacing(file) as part, lzma.open(part, "wb") as packed, journal.snapshot():
         packed.write(_line(_HEADER))
         for server, model, digest in journal.digests(study):
@@ -116,6 +118,7 @@ def command(action: str | None, path: Path, file: Path | None, study: str | None
             read, new = import_into(journal, file)
             print(f"{file}: {read:,} replies, {new:,} of them new in {path}")
         else:
+            journal.examine()
             _show(journal.counts())
 
 
@@ -153,9 +156,9 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     yield number, fields
                 elif fields.get("format") != _HEADER["format"]:
                     raise _refusal(file, number, "this is no published journal; name one (fishpool journal export)")
-                elif fields.get("version") != FORMAT:
+                elif fields.get("version") != _FORMAT:
                     found = str(fields.get("version"))[:20]
-                    raise _refusal(file, number, f"format {found} is not {FORMAT}, which this fishpool reads")
+                    raise _refusal(file, number, f"format {found} is not {_FORMAT}, which this fishpool reads")
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
         raise _refusal(file, number + 1, "the file is cut off or damaged here, so get it again") from None
     except (ValueError, RecursionError):

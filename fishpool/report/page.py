@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from fishpool import __version__
-from fishpool.files import replacing
+from fishpool.database import opened
+from fishpool.files import FileFault, replacing
 from fishpool.replay import Replay, Reply, load_runs
 from fishpool.report import charts, dictator, pool, quality
 from fishpool.report.questions import QUESTIONS, Asked, answers
@@ -75,9 +76,7 @@ def build(
     is asked of; `runs` is "sample", "all" or a list of run ids to replay besides the sample; `notes` are the
     studies' own, by name.
     """
-    import duckdb
-
-    with duckdb.connect(str(database), read_only=True) as connection:
+    with opened(database) as connection:
         html = render(Tables(connection), figures, asked, runs, notes or {})
     with replacing(output) as part:
         part.write_text(html, encoding="utf-8")
@@ -93,9 +92,7 @@ def render(
     """The page as text."""
     sampled = choose(tables, runs)
     replays = load_runs(tables.connection, [one.run_id for one in sampled])
-    specifications = {
-        key: charts.with_filters(json.loads((figures / f"{key}.json").read_text(encoding="utf-8"))) for key in asked
-    }
+    specifications = {key: charts.with_filters(_specification(figures / f"{key}.json")) for key in asked}
     sections = {key: _section(key, tables, here, figures, specifications[key], sampled) for key, here in asked.items()}
     scripts = {
         "vega": f"(function () {{{charts.bundle()}\n}})();",
@@ -164,6 +161,13 @@ def _opening(svg: bytes) -> bytes:
     """The opening tag, whose description may be of any length; quotes and angle brackets in it are entities."""
     start = svg.index(b"<svg ")
     return svg[start : svg.index(b">", start)]
+
+
+def _specification(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise FileFault(f"{file}: not the JSON that was written; delete it and run snakemake") from error
 
 
 def _figure(key: str, figures: Path, specification: Mapping[str, Any]) -> Figure:

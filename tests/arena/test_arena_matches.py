@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -344,3 +345,26 @@ def test_a_stored_match_can_be_told_with_other_names(hall):
     hall.arena.act(b, match, 1, COOPERATE)
     stored = hall.store.match(1)
     assert replay(stored, ("x", "y"), ROUNDS).match.result.winner == "y"
+
+
+def test_a_database_of_the_first_format_is_brought_up_to_date_and_a_changed_row_refused(hall):
+    a, b = hall.agents(2)
+    match = hall.match(a, b)
+    hall.arena.act(a, match, 1, COOPERATE)
+    agents, live = hall.store.agents(), hall.store.live()
+    hall.store.close()
+    with closing(sqlite3.connect(hall.path)) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        for table in ("arena", "agents", "queue", "matches", "turns"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+        connection.execute("PRAGMA user_version = 1")
+    hall.open()
+    assert (hall.store.agents(), hall.store.live()) == (agents, live)
+    hall.store.close()
+    with closing(sqlite3.connect(hall.path)) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("UPDATE turns SET action = 'defect'")
+    with pytest.raises(StoreError, match=r"is damaged \(1 rows of turns are not what was written\); put back"):
+        Store(hall.path)

@@ -241,8 +241,8 @@ def test_another_database_is_left_alone(path):
 def test_a_newer_journal_is_refused(journal, path):
     journal.close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(Stop, match=r"this journal has format 2 and fishpool \S+ reads up to 1; use the newer"):
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(Stop, match=r"this journal has format 3 and fishpool \S+ reads up to 2; use the newer"):
         Journal(path)
 
 
@@ -552,3 +552,29 @@ def test_only_the_replies_of_the_models_are_loaded(path, tmp_path):
     published = publishing.Published(exported(path, tmp_path), ["tiny"])
     assert len(published._entries) == 10
     assert published.digest("lab", "small") == "d" * 64
+
+
+def test_a_journal_of_the_first_format_is_brought_up_to_date(path):
+    """Also by whoever only reads it; its replies are those that it had."""
+    with closing(Journal(filled(path))) as journal:
+        replies, digests = list(journal.entries()), journal.digests()
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("replies", "digests"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+        connection.execute("PRAGMA user_version = 1")
+    with closing(Journal(path, read_only=True)) as journal:
+        assert (list(journal.entries()), journal.digests()) == (replies, digests)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(("column", "value"), [("text", "Never."), ("sort", "empty"), ("tokens_in", 11)])
+def test_a_reply_that_is_not_what_was_written_is_not_taken(journal, path, column, value):
+    request = a_request()
+    keep(journal, request, entry())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE replies SET {column} = ?", (value,))
+    with pytest.raises(Stop, match=rf"^{path}: the reply in row 1 is not what was written; .* rowid = 1"):
+        journal.look_up(request.key)
+    with pytest.raises(Stop, match="is not what was written"):
+        list(journal.entries())

@@ -9,7 +9,7 @@ import pytest
 
 from fishpool import referee
 from fishpool.analysis.ranking import rank_players
-from fishpool.database import header, query_in_turn
+from fishpool.database import header, query_in_turn, write
 from fishpool.games.prisoners_dilemma import Parameters
 from fishpool.runners import prisoners_dilemma as runner
 from fishpool.runners.prisoners_dilemma import Pairing
@@ -63,12 +63,12 @@ class Tables:
     def __init__(self, directory, frames):
         self.directory = directory
         for table, frame in frames.items():
-            frame.write_parquet(directory / f"{table}.parquet")
+            write(frame, directory / f"{table}.parquet")
 
     def __getitem__(self, table):
         file = self.directory / f"{table}.parquet"
         if not file.exists() and table == "pd_strengths":
-            rank_players(self["pd_individual"]).write_parquet(file)
+            write(rank_players(self["pd_individual"]), file)
         if not file.exists():
             for name in self.READS[table]:
                 self[name]  # computed first, if it is not there yet
