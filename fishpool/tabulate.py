@@ -95,7 +95,9 @@ def _fault_of_line(line: bytes, columns: dict[str, records.Column]) -> str:
     if not line.endswith(b"\n"):
         return "cut short"
     try:
-        record = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+        record = json.loads(
+            line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_fraction
+        )
     except UnicodeDecodeError as error:
         return f"not UTF-8 at byte {error.start}"
     except ValueError as error:
@@ -146,6 +148,12 @@ def _shown(value: Any) -> str:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _fraction(digits: str) -> float:
+    if re.search(r"[eE][+-]?\d{5}", digits):  # which Polars cannot read, even if it is zero
+        raise ValueError(f"the number {digits[:40]} has too long an exponent")
+    return float(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -97,6 +97,10 @@ def replaced(old, new):
         (replaced(b'"payoff":', b'"payoff":0,"payoff":'), "not JSON (a key stands twice in one object)"),
         (replaced(b'"round":1', b'"round":9223372036854775808'), "'round' is 9223372036854775808, an integer was"),
         (replaced(b'"status":"moved"', b'"status":"\\ud800"'), "'status' is \"\\ud800\", a string was expected"),
+        (
+            replaced(b'"payoff":', b'"payoff":-1e-099999999999999999997,"x":'),
+            "not JSON (the number -1e-0999",
+        ),
         (replaced(b'"status":"moved"', b'"status":5'), "'status' is 5, a string was expected"),
         (lambda line: b"\n" + line, "not JSON"),
     ],

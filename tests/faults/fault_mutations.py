@@ -4,10 +4,11 @@ It knows no reader and judges nothing. `corpus/` holds the seeds, one file each:
 and every input that once made a reader fail.
 """
 
+import io
 import os
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 EFFORT = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 CORPUS = Path(__file__).parent / "corpus"
@@ -21,6 +22,15 @@ TOKENS = (
     str(2**53 + 1), str(2**63), str(-(2**63)), "0x10", "1_0", "１", "\ufeff", "\x00", "\x1b[31m", "\u202e", "\u2028",
     "\ud800", "\udfff", "é", "😀", "\x85", "\xa0", "None", "True", "undefined", "sorry, ", "I can't help with that.",
 )  # fmt: skip
+
+
+class Held(PurePosixPath):
+    """A file in memory: a disk would take most of the time."""
+
+    content = b""
+
+    def open(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self.content)
 
 
 def seeds(folder: str) -> list[bytes]:
