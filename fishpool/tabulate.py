@@ -20,7 +20,7 @@ from fishpool import records
 from fishpool.files import replacing
 from fishpool.shards import CHECKSUMS, RECORDED, line_checksums, line_checksums_of
 
-_SURROGATE = re.compile("[\\ud800-\\udfff]")  # half a character, which is no text
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # half a character, which is no text
 
 
 class FaultyRecords(Exception):
