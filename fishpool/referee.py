@@ -17,8 +17,10 @@ from typing import Any
 
 from fishpool.models.faults import Stop
 from fishpool.records import Status
+from fishpool.screen import visible
 
 MAX_REPLY = 64 * 1024  # characters or bytes; an action is two words
+_LONGEST_FAULT = 1000  # characters
 
 
 class Verdict(StrEnum):
@@ -107,7 +109,10 @@ async def ask(player: Player, view: Mapping[str, Any], legal: Callable[[Any], An
         async with asyncio.timeout(None if player.keeps_time else turn_timeout) as clock:
             while True:
                 turn = replace(turn, attempts=len(replies) + 1)
-                reply = await player.act({**view, "error": turn.fault} if replies else view)
+                shown = {**view, "error": turn.fault} if replies else view
+                reply = await player.act(
+                    json.loads(json.dumps(shown))
+                )  # its own: what it writes there is seen by nobody
                 reading = player.read(reply, legal)
                 replies.append((reply, reading))
                 turn = replace(turn, fault=reading.fault, replies=tuple(replies))
@@ -120,13 +125,17 @@ async def ask(player: Player, view: Mapping[str, Any], legal: Callable[[Any], An
                 if len(replies) > player.repairs:
                     return turn
     except Fault as error:
-        return replace(turn, fault=str(error))
+        return replace(turn, fault=_words(error))
     except TimeoutError as error:
         if clock.expired():
             return replace(turn, status=Status.TIMEOUT, fault=_late(turn_timeout))
         return replace(turn, status=Status.INFRASTRUCTURE, fault=_raised(error))
     except Stop:
         raise
+    except asyncio.CancelledError as error:
+        if (task := asyncio.current_task()) is None or task.cancelling():
+            raise
+        return replace(turn, status=Status.INFRASTRUCTURE, fault=_raised(error))  # something of the player's was ended
     except Exception as error:  # whatever else a player raises, the run is void and the rest goes on
         return replace(turn, status=Status.INFRASTRUCTURE, fault=_raised(error))
 
@@ -213,5 +222,13 @@ def _late(turn_timeout: float) -> str:
     return f"no action within {turn_timeout:g} s"
 
 
-def _raised(error: Exception) -> str:
-    return f"raised {type(error).__name__}: {error}"
+def _raised(error: BaseException) -> str:
+    return f"raised {type(error).__name__}: {_words(error)}"
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says, as a record can hold it: one line, not long, of characters that print."""
+    try:
+        return visible(str(error)[:_LONGEST_FAULT])
+    except Exception:
+        return "it does not say what"

@@ -21,7 +21,7 @@ import yaml
 from fishpool import records
 from fishpool.documents import locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
-from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS
+from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS, RESIGN
 from fishpool.oracles.decisions import decisions_file, published
 from fishpool.oracles.formal import resolve
 from fishpool.players.commons import LIARS
@@ -178,13 +178,26 @@ def load_files(paths: Sequence[Path], overrides: Mapping[str, Any] | None = None
 
     Raises ConfigError with every fault of every file and of the merged config.
     """
-    review = _Review()
-    review.read(paths if DEFAULT_CONFIG in [path.resolve() for path in paths] else [DEFAULT_CONFIG, *paths])
+    review = _review(paths)
     if overrides:
         review.layers.append((_COMMAND_LINE, _plain(overrides, review, _COMMAND_LINE)))
     for _, layer in review.layers:
         review.config = _merge(review.config, layer)
     return _config(review)
+
+
+def read_files(paths: Sequence[Path]) -> None:
+    """Raises ConfigError with every fault for which the default config or one of the files cannot be read as data."""
+    review = _review(paths)
+    if review.faults:
+        raise ConfigError(review.faults.values())
+
+
+def _review(paths: Sequence[Path]) -> _Review:
+    """The default config and the files over it, in the order in which they are merged."""
+    review = _Review()
+    review.read(paths if DEFAULT_CONFIG in [path.resolve() for path in paths] else [DEFAULT_CONFIG, *paths])
+    return review
 
 
 def load(config: Mapping[str, Any], files: Sequence[Path] = ()) -> Config:
@@ -502,6 +515,9 @@ def _check_prisoners_dilemma(review: _Review, study: KeyPath) -> None:
                     f"is {_show(agent)}, a word whose meaning depends on who reads it; "
                     "name the agent by an id such as agent_1",
                 )
+        for path in review.items((*parameters, "labels")):
+            if review.sound(path) == RESIGN:
+                review.add(path, f"is {_show(RESIGN)}, which is the word for giving up; call the choice something else")
     _check_players(review, (*study, "players"))
     _check_models(review, study, "players", places)
     for path in review.items((*study, "strategy_set")):
@@ -783,12 +799,22 @@ def _default(key: str) -> Any:
 
 
 def _check_schema(review: _Review) -> None:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import extend
 
-    validator = extend(Draft202012Validator, {"uniqueItems": _repeated_items})(_schema())  # type: ignore[no-untyped-call]
+    checker = FormatChecker(formats=())
+    checker.checks("path")(_can_be_a_path)
+    validator = extend(Draft202012Validator, {"uniqueItems": _repeated_items})(  # type: ignore[no-untyped-call]
+        _schema(), format_checker=checker
+    )
     for error in validator.iter_errors(review.config):
         _add_schema_fault(review, error)
+
+
+def _can_be_a_path(value: object) -> bool:
+    """Whether every part of a name, in bytes, is one that file systems hold."""
+    parts = value.encode("utf-8", "surrogatepass").split(b"/") if isinstance(value, str) else []
+    return all(len(part) <= 255 for part in parts)
 
 
 def _repeated_items(validator: Any, unique: bool, items: Any, schema: Any) -> Iterator[Any]:
@@ -814,6 +840,8 @@ def _add_schema_fault(review: _Review, error: Any) -> None:
         _add_missing_keys(review, path, found, schema)
     elif error.validator == "additionalProperties":
         _add_unknown_keys(review, path, found, schema)
+    elif error.validator == "format":
+        review.add(path, f"is {_show(found)}; expected a name without parts of more than 255 bytes")
     elif error.validator == "uniqueItems":
         review.add(path, f"is {_show(found)} again; each may be there once only")
     elif error.validator == "enum":
@@ -993,6 +1021,7 @@ def _merge(base: Any, over: Mapping[str, Any]) -> Any:
 
 # ── Reading files ────────────────────────────────────────────────────────────────────────────────────────────────
 
+_TEMPLATE = "__use_yte__"  # makes a template of a file, see https://yte-template-engine.github.io
 _DEEPEST = 32
 _MOST_VALUES = 1_000_000
 
@@ -1017,6 +1046,12 @@ def _read(path: Path, review: _Review) -> Any:
         review.add_file(name, f"cannot be read: {_cut(str(error))}")
     else:
         if isinstance(document, Mapping):
+            if _TEMPLATE in document:
+                review.add(
+                    (_TEMPLATE,),
+                    "makes Snakemake run Python that stands in the file; a config is data, so take it out",
+                    name,
+                )
             return _plain(document, review, name)
         found = "is empty" if document is None else f"holds {_show(document)} at the top"
         review.add_file(name, f"{found}; expected a mapping, such as studies: {{..}}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from fishpool.games.prisoners_dilemma import Choice, Parameters, read_action
 from fishpool.records import Ending, Status
-from fishpool.referee import MAX_REPLY, Player, ask, decode
+from fishpool.referee import MAX_REPLY, Fault, Player, ask, decode
 from fishpool.runners.prisoners_dilemma import referee_match
 
 COOPERATE = '{"type": "choose", "choice": "cooperate"}'
@@ -124,6 +125,57 @@ def test_a_player_that_raises_is_nobodys_move():
     assert (turn.status, turn.fault) == (Status.INFRASTRUCTURE, "raised RuntimeError: no more memory")
     # A time-out that the player's own code raises is not the lane's clock.
     assert asked(TimeoutError("socket")).status is Status.INFRASTRUCTURE
+
+
+class Wordless(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (OSError("a\udcff\nb\x1b[2J"), Status.INFRASTRUCTURE, r"raised OSError: a\udcff\nb\x1b[2J"),
+        (RuntimeError("x" * 10**6), Status.INFRASTRUCTURE, f"raised RuntimeError: {'x' * 1000}"),
+        (Wordless(), Status.INFRASTRUCTURE, "raised Wordless: it does not say what"),
+        (asyncio.CancelledError("of its own"), Status.INFRASTRUCTURE, "raised CancelledError: of its own"),
+        (Fault("\ud800\n"), Status.INVALID, r"\ud800\n"),
+    ],
+)
+def test_what_a_player_raises_is_one_line_that_a_record_can_hold(error, status, said):
+    class Raises(Player):
+        async def act(self, view):
+            raise error
+
+    turn = asyncio.run(ask(Raises(), {}, read_action, 5.0))
+    assert (turn.status, turn.fault) == (status, said)
+
+
+def test_a_run_that_is_called_off_is_no_fault_of_a_player():
+    async def called_off():
+        turn = asyncio.create_task(ask(Says(3600.0), {}, read_action, math.inf))
+        await asyncio.sleep(0)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    asyncio.run(called_off())
+
+
+def test_what_a_player_writes_into_its_view_is_seen_by_nobody():
+    class Spoils(Player):
+        repairs = 1
+
+        async def act(self, view):
+            views.append(json.loads(json.dumps(view)))
+            view["shared"]["list"].append("spoilt")
+            del view["round"]
+            return "nonsense"
+
+    view, views = {"round": 1, "shared": {"list": []}}, []
+    turn = asyncio.run(ask(Spoils(), view, read_action, 5.0))
+    assert view == {"round": 1, "shared": {"list": []}}
+    assert views == [view, {**view, "error": turn.fault}]
 
 
 def test_both_are_asked_at_once_and_neither_sees_the_others_choice():

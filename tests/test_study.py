@@ -313,6 +313,10 @@ def test_the_readme_shows_the_sentence_that_a_wrong_value_gets(written, said, tm
         ("results", "$(ls)", "results is '$(ls)'; expected the name of a folder"),
         ("results", "a\n", r"results is 'a\n'; expected the name of a folder"),
         ("results", 2024, "results is 2024; expected the name of a folder"),
+        ("results", "x" * 256, "'; expected a name without parts of more than 255 bytes"),
+        ("studies.one.base.prompts", "é" * 128, "'; expected a name without parts of more than 255 bytes"),
+        ("studies.one.base.labels", ["stay", "resign"], "labels[1] is 'resign', which is the word for giving up; call"),
+        ("__use_yte__", True, "__use_yte__ is an unknown key"),
     ],
 )
 def test_a_wrong_value_gets_one_sentence(path, value, said):
@@ -497,6 +501,7 @@ def test_values_inside_a_command_line_value_cannot_be_numbers():
             "lanes: {on: {turn_timeout: 3}}\n",
             "lanes.true is what YAML reads for the key on in line 1; write the key in qu",
         ),
+        ("__use_yte__: true\n", "__use_yte__ makes Snakemake run Python that stands in the file; a config is data"),
         ("results: 2024-01-01\n", "results is a date; expected text, a number, a list or a mapping"),
         (
             "results: " + "9" * 5000 + "\n",

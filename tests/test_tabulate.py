@@ -1,6 +1,8 @@
 """From JSONL to Parquet: what was written comes through exactly, and what was not stops with file, line and fault."""
 
+import hashlib
 import json
+import re
 
 import polars as pl
 import pytest
@@ -8,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from fishpool import records
 from fishpool.runners import prisoners_dilemma as runner
-from fishpool.shards import CHECKSUMS, Player, Progress, Shard, line_checksums_of, write
+from fishpool.shards import CHECKSUMS, Player, Progress, Shard, line_checksums_of, mark_recorded, write
 from fishpool.tabulate import FaultyRecords, tabulate
 
 GAME = "prisoners_dilemma"
@@ -89,15 +91,34 @@ def replaced(old, new):
         (replaced(b'"round":1', b'"round":NaN'), "not JSON (NaN is not JSON)"),
         (replaced(b'"round":1,', b""), "key 'round' is missing"),
         (replaced(b'"status":"moved"', b'"status":null'), "'status' is empty, a string was expected"),
+        (lambda line: b"\xef\xbb\xbf" + line, "not JSON"),
+        (lambda line: line.decode().removesuffix("\n").encode("utf-16") + b"\n", "not UTF-8 at byte 0"),
+        (lambda line: b'{"round":' + b"[" * 400 + b"]" * 400 + b"}\n", "key 'run_id' is missing"),
+        (replaced(b'"payoff":', b'"payoff":0,"payoff":'), "not JSON (a key stands twice in one object)"),
+        (replaced(b'"round":1', b'"round":9223372036854775808'), "'round' is 9223372036854775808, an integer was"),
+        (replaced(b'"status":"moved"', b'"status":"\\ud800"'), "'status' is \"\\ud800\", a string was expected"),
+        (
+            replaced(b'"payoff":', b'"payoff":-1e-099999999999999999997,"x":'),
+            "not JSON (the number -1e-0999",
+        ),
+        (replaced(b'"status":"moved"', b'"status":5'), "'status' is 5, a string was expected"),
+        (lambda line: b"\n" + line, "not JSON"),
     ],
 )
-def test_a_faulty_line_is_named(shards, change, fault):
+@pytest.mark.parametrize("checksums", ["of play", "made elsewhere"])
+def test_a_faulty_line_is_named(shards, change, fault, checksums):
     file = shards[1][1] / "turns.jsonl"
     edit(file, 2, change)
+    if checksums == "made elsewhere":
+        mark_recorded(file.parent)
+        sums = file.with_name(CHECKSUMS)
+        written = f"{hashlib.sha256(file.read_bytes()).hexdigest()}  turns.jsonl\n"
+        sums.write_text(re.sub(".*  turns.jsonl\n", written, sums.read_text()))
     with pytest.raises(FaultyRecords) as raised:
         convert(shards)
     assert str(raised.value).startswith(f"{file} line 2: {fault}")
-    assert str(raised.value).endswith("; delete the file and run snakemake")
+    remedy = {"of play": "; delete the file and run snakemake", "made elsewhere": "(fishpool arena export)"}
+    assert str(raised.value).endswith(remedy[checksums])
     assert "\n" not in str(raised.value)
 
 
@@ -151,6 +172,15 @@ def test_missing_files_and_checksums_are_sentences(shards):
     (shards[0][1] / "turns.jsonl").touch()
     with pytest.raises(FaultyRecords, match=r"holds no checksum of turns\.jsonl"):
         convert(shards)
+
+
+def test_numbers_may_be_written_otherwise_by_whoever_makes_the_checksums_too(shards):
+    file = shards[0][1] / "runs.jsonl"
+    mark_recorded(file.parent)
+    file.write_bytes(file.read_bytes().replace(b'"seed":', b' "seed" : '))
+    file.with_name(CHECKSUMS).write_text(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  runs.jsonl\n")
+    played = pl.concat([batch["runs"] for shard, _ in shards for batch in runner.play(shard)])
+    assert_frame_equal(convert(shards, "runs"), played)
 
 
 def test_nothing_faulty_reaches_parquet(shards):

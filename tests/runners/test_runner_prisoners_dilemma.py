@@ -135,7 +135,7 @@ def test_a_player_that_raises_makes_its_match_void_and_the_rest_goes_on(fragile)
     void = {run for run, (ending, _) in endings.items() if ending == "void"}
     assert void == {"study:noisy:0:Fragile:Defector", "study:noisy:1:Fragile:Defector"}
     for run in void:
-        assert endings[run][1] == 'ann raised ZeroDivisionError: division of "spoils" by zero\n'
+        assert endings[run][1] == r'ann raised ZeroDivisionError: division of "spoils" by zero\n'
         turns = frames["turns"].filter(run_id=run)
         assert turns.select("round", "agent", "status", "payoff").rows() == [
             (1, "ann", "moved", 0),
