@@ -113,7 +113,7 @@ def replay(arguments: argparse.Namespace) -> int:
         with _opened(arguments.database or arguments.results / DATABASE) as connection:
             (run,) = replays.load_runs(connection, [arguments.run_id])
     except (ask.QueryError, replays.UnknownRun) as error:
-        return _fail(visible(str(error)))
+        return _fail(str(error))
     for line in transcript(run, screen(sys.stdout), arguments.prompts):
         print(line)
     return 0
@@ -173,7 +173,7 @@ def clean(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         stale.remove(files, results)
     for file in files:
-        print(file)
+        print(visible(str(file)))
     verb = "would be removed" if arguments.dry_run else "removed"
     print(f"{len(files)} stale file{'' if len(files) == 1 else 's'} {verb}", file=sys.stderr)
     return 0
@@ -210,7 +210,7 @@ def arena_export(arguments: argparse.Namespace) -> int:
 
     try:
         for directory in export(arguments.database, arguments.results, arguments.study):
-            print(directory)
+            print(visible(str(directory)))
     except StoreError as error:
         return _fail(str(error))
     return 0
@@ -223,7 +223,7 @@ def _opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     with ask.opened(database) as connection:
         if note := ask.unfinished(database):
-            print(note, file=sys.stderr)
+            print(visible(note), file=sys.stderr)
         yield connection
 
 
@@ -245,7 +245,7 @@ def _drop_output() -> None:
 
 
 def _fail(sentence: str) -> int:
-    print(sentence, file=sys.stderr)
+    print(visible(sentence), file=sys.stderr)
     return 2
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fishpool.report.page import build
 from fishpool.report.sample import FaultyChoice
+from fishpool.screen import visible
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
             arguments.notes,
         )
     except FaultyChoice as fault:
-        sys.exit(str(fault))
+        sys.exit(visible(str(fault)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from fishpool.screen import visible
 from fishpool.tabulate import FaultyRecords, tabulate
 
 
@@ -22,7 +23,7 @@ def main() -> None:
         for table, output in zip(arguments.table, arguments.output, strict=True):
             tabulate(arguments.game, table, shards, output)
     except FaultyRecords as fault:
-        sys.exit(str(fault))
+        sys.exit(visible(str(fault)))
 
 
 if __name__ == "__main__":
