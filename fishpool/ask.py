@@ -146,7 +146,7 @@ def show_list(answer: Answer, out: TextIO) -> None:
 def show_table(answer: Answer, out: TextIO) -> None:
     """The first rows as aligned text: numbers to the right, NULL where there is no value."""
     rows = list(islice(answer.rows, ROWS_SHOWN))
-    cells = [list(answer.columns), *([_cell(value) for value in row] for row in rows)]
+    cells = [list(map(visible, answer.columns)), *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [
         all(isinstance(row[i], int | float | Decimal | None) and not isinstance(row[i], bool) for row in rows)
@@ -186,7 +186,10 @@ def _one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> d
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise QueryError(f"expected one query, found {len(statements) or 'none'}")
-    kind = statements[0].type.name
+    try:
+        kind = statements[0].type.name
+    except ValueError:  # the package has no name for every kind that DuckDB knows
+        kind = "OTHER"
     if kind not in _READING:
         raise QueryError(f"found a statement of the kind {kind}; only queries that read are allowed, such as SELECT")
     return statements[0]

@@ -118,7 +118,7 @@ def replay(arguments: argparse.Namespace) -> int:
         with _opened(arguments.database or arguments.results / DATABASE) as connection:
             (run,) = replays.load_runs(connection, [arguments.run_id])
     except (ask.QueryError, replays.UnknownRun) as error:
-        return _fail(visible(str(error)))
+        return _fail(str(error))
     for line in transcript(run, screen(sys.stdout), arguments.prompts):
         print(line)
     return 0
@@ -178,7 +178,7 @@ def clean(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         stale.remove(files, results)
     for file in files:
-        print(file)
+        print(visible(str(file)))
     verb = "would be removed" if arguments.dry_run else "removed"
     print(f"{len(files)} stale file{'' if len(files) == 1 else 's'} {verb}", file=sys.stderr)
     return 0
@@ -215,7 +215,7 @@ def arena_export(arguments: argparse.Namespace) -> int:
 
     try:
         for directory in export(arguments.database, arguments.results, arguments.study):
-            print(directory)
+            print(visible(str(directory)))
     except StoreError as error:
         return _fail(str(error))
     return 0
@@ -228,7 +228,7 @@ def _opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     with ask.opened(database) as connection:
         if note := ask.unfinished(database):
-            print(note, file=sys.stderr)
+            print(visible(note), file=sys.stderr)
         yield connection
 
 
@@ -250,7 +250,7 @@ def _drop_output() -> None:
 
 
 def _fail(sentence: str) -> int:
-    print(sentence, file=sys.stderr)
+    print(visible(sentence), file=sys.stderr)
     return 2
 
 

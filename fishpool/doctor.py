@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +23,7 @@ from fishpool import costs
 from fishpool.documents import locate, shown
 from fishpool.models.calls import Backend, Model, Reply, Request
 from fishpool.models.faults import Stop, TransportFault
+from fishpool.screen import visible
 from fishpool.study import Config
 
 SCHEMA = {
@@ -58,11 +57,9 @@ class _Failed(Exception):
 
 
 class _Report:
-    """Prints the lines; `failed` says whether one of them failed. No line shows a key or a password."""
+    """Prints the lines; `failed` says whether one of them failed."""
 
-    def __init__(self, servers: Mapping[str, Mapping[str, Any]]):
-        named = [os.environ.get(server.get("api_key") or "", "") for server in servers.values()]
-        self._secrets = [key for key in named if key]
+    def __init__(self) -> None:
         self.failed = False
 
     def ok(self, subject: str, says: str) -> None:
@@ -89,10 +86,7 @@ class _Report:
         raise _Failed
 
     def _line(self, verdict: str, subject: str, says: str) -> None:
-        line = re.sub("//[^/@ ]*@", "//", " ".join(f"{verdict:<5}  {subject}: {says}".split("\n")))
-        for secret in self._secrets:
-            line = line.replace(secret, "***")
-        print(line, flush=True)
+        print(visible(f"{verdict:<5}  {subject}: {' '.join(says.splitlines())}"), flush=True)
 
 
 def examine(config: Config) -> bool:
@@ -101,7 +95,7 @@ def examine(config: Config) -> bool:
 
 
 async def _examine(config: Config) -> bool:
-    report = _Report(config.servers)
+    report = _Report()
     models: dict[str, list[Model]] = {}
     for study in config.studies:
         for condition in study.conditions:

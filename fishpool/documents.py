@@ -15,6 +15,7 @@ from typing import Any
 from fishpool.games.dictator import Document
 
 TOKEN_LIMIT = 1000
+_MOST_BYTES = 100_000  # of a file: more than the tokens need, however they are spaced
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,8}|\S")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -71,6 +72,8 @@ def read_documents(folder: Path) -> tuple[Document, ...]:
 
 def parse_document(content: bytes, source: str) -> Document:
     """One document from the bytes of its file; `source` names the file in the sentence of a ValueError."""
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"{source}: the file has {len(content):,} bytes, at most {_MOST_BYTES:,} are read; shorten it")
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as fault:
@@ -108,14 +111,21 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
             raise ValueError(f"{source}: the front matter has no {key}; add {key}: ..")
         if not (isinstance(value, str) and _NAME.fullmatch(value)):
             raise ValueError(
-                f"{source}: {key} is {shown(str(value))}, expected up to 64 letters, digits, hyphens or underscores"
+                f"{source}: {key} is {_value(value)}, expected up to 64 letters, digits, hyphens or underscores"
             )
-    if unknown := sorted(str(key) for key in fields.keys() - _FIELDS):
-        raise ValueError(
-            f"{source}: front matter key {shown(unknown[0])} is unknown; known are {', '.join(sorted(_FIELDS))}"
-        )
+    if unknown := sorted(map(_value, fields.keys() - _FIELDS)):
+        raise ValueError(f"{source}: front matter key {unknown[0]} is unknown; known are {', '.join(sorted(_FIELDS))}")
     if not isinstance(fields.get("rule"), str | None):
-        raise ValueError(f"{source}: rule is {shown(str(fields['rule']))}, expected the name of a decision rule")
+        raise ValueError(f"{source}: rule is {_value(fields['rule'])}, expected the name of a decision rule")
     if not isinstance(fields.get("kind"), bool | None):
-        raise ValueError(f"{source}: kind is {shown(str(fields['kind']))}, expected true or false")
+        raise ValueError(f"{source}: kind is {_value(fields['kind'])}, expected true or false")
     return fields
+
+
+def _value(value: Any) -> str:
+    """A value of YAML in a sentence. What is no text or short number is only named: aliases make endless ones of it."""
+    if isinstance(value, str):
+        return shown(value)
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63):
+        return shown(str(value))
+    return {list: "a list", dict: "a mapping", int: "a huge number"}.get(type(value), f"a {type(value).__name__}")

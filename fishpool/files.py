@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fishpool.screen import visible
+
 PART = r"\.(\d+)-[0-9a-f]{8}\.part"  # the end of the name that is written to, with the id of the process that writes
 
 _MAKE_ROOM = "make room on its disk and give the command again"
@@ -65,7 +67,7 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except FileFault as fault:
-        sys.exit(str(fault))
+        sys.exit(visible(str(fault)))
     except OSError as error:
         if error.filename is None:
             raise

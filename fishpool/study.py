@@ -831,6 +831,8 @@ def _repeated_items(validator: Any, unique: bool, items: Any, schema: Any) -> It
 
 def _add_schema_fault(review: _Review, error: Any) -> None:
     path, found, schema = tuple(error.absolute_path), error.instance, error.schema
+    secret = path[:1] == ("servers",) and isinstance(found, str) and re.search("[@?#=&]", found)  # of an address
+    shown = "text that may hold a password or key, and so is not shown" if secret else _show(found)
     if path[-1:] == ("api_key",):  # which may be the key itself
         says = "is not the name of an environment variable; expected one such as OPENAI_API_KEY, or null"
         review.add(path, says)
@@ -843,13 +845,13 @@ def _add_schema_fault(review: _Review, error: Any) -> None:
     elif error.validator == "format":
         review.add(path, f"is {_show(found)}; expected a name without parts of more than 255 bytes")
     elif error.validator == "uniqueItems":
-        review.add(path, f"is {_show(found)} again; each may be there once only")
+        review.add(path, f"is {shown} again; each may be there once only")
     elif error.validator == "enum":
-        review.add(path, f"is {_show(found)}{_nearest(found, error.validator_value)}")
+        review.add(path, f"is {shown}{_nearest(found, error.validator_value)}")
     else:
-        text = "the text " if error.validator == "type" and isinstance(found, str) else ""
+        text = "the text " if error.validator == "type" and isinstance(found, str) and not secret else ""
         hint = _hint(found, schema, review.source(path))
-        review.add(path, f"is {text}{_show(found)}; expected {_expected(schema)}{hint}")
+        review.add(path, f"is {text}{shown}; expected {_expected(schema)}{hint}")
 
 
 def _add_missing_keys(review: _Review, path: KeyPath, found: Mapping[str, Any], schema: Mapping[str, Any]) -> None:

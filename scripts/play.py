@@ -14,6 +14,7 @@ from pathlib import Path
 from fishpool import shards
 from fishpool.files import run
 from fishpool.models.faults import Stop
+from fishpool.screen import visible
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     try:
         shards.write(arguments.directory, shard.tables, runner.play(shard, site), progress)
     except Stop as stop:
-        sys.exit(f"{shard.study}/{shard.condition}/{shard.name}: {stop}")
+        sys.exit(visible(f"{shard.study}/{shard.condition}/{shard.name}: {stop}"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from fishpool.files import run
 from fishpool.report.page import build
 from fishpool.report.sample import FaultyChoice
+from fishpool.screen import visible
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
             arguments.notes,
         )
     except FaultyChoice as fault:
-        sys.exit(str(fault))
+        sys.exit(visible(str(fault)))
 
 
 if __name__ == "__main__":

@@ -388,9 +388,28 @@ def test_a_model_without_a_server_of_its_kind_has_the_usual_address():
     assert config.journal == "out/journal.sqlite"
 
 
-def test_the_key_of_an_api_never_stands_in_a_fault():
-    (fault,) = faults_of({**VALID, "servers": {"lab": {"kind": "openai", "api_key": "sk-secret"}}})
-    assert "secret" not in fault
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"api_key": "sk-secret"},
+        {"api_key": "hf_secret"},
+        {"api_key": ["sk-secret"]},
+        {"apikey": "sk-secret"},
+        {"headers": {"Authorization": "Bearer sk-secret"}},
+        {"endpoints": ["http://ann:secret@lab/v1"]},
+        {"endpoints": ["http://secret@lab/v1"]},
+        {"endpoints": ["http://lab/v1?key=secret"]},
+        {"endpoints": ["http://lab/v1#secret"]},
+        {"endpoints": ["http://ann:secret@lab/v1", "http://ann:secret@lab/v1"]},
+        {"endpoints": "http://ann:secret@lab/v1"},
+        "http://ann:secret@lab/v1",
+    ],
+)
+def test_a_key_or_password_is_refused_and_never_stands_in_a_fault(server):
+    lab = {"kind": "openai", **server} if isinstance(server, dict) else server
+    faults = faults_of({**VALID, "servers": {"lab": lab}})
+    assert faults
+    assert "secret" not in "".join(faults)
 
 
 @pytest.mark.parametrize(

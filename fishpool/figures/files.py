@@ -1,8 +1,8 @@
 """A chart as files: SVG, PNG and PDF for print, HTML for the screen, its Vega-Lite specification for the report.
 
 It draws no figure and knows no question. Source: Altair's own writers, with vl-convert as the renderer; a file appears
-whole under its name or not at all. What a PNG carries besides its pixels follows the PNG specification (W3C, third
-edition, 11.3.3 iTXt).
+whole under its name or not at all, and names are text in it, whatever they hold. What a PNG carries besides its pixels
+follows the PNG specification (W3C, third edition, 11.3.3 iTXt).
 """
 
 from __future__ import annotations
@@ -20,11 +20,20 @@ from xml.sax.saxutils import quoteattr
 import altair as alt
 
 from fishpool.files import replacing
+from fishpool.screen import visible
 
 _PIXELS_PER_INCH = 96  # the unit of a figure's sizes, and that of SVG
 _DOTS_PER_PIXEL = 3  # whole, so that cells of whole pixels meet without seams
 _POINTS_PER_INCH = 72  # the unit of PDF
 _SVG = "http://www.w3.org/2000/svg"
+_UNSEEN = "\u2060"  # a word joiner, which has no width
+# What every object of JavaScript has: where such a name stands in an expression, Vega takes it for a signal, and fails.
+_INHERITED = frozenset(
+    {
+        "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString",
+        "valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+    }
+)  # fmt: skip
 
 
 class _ScriptSafe(json.JSONEncoder):
@@ -40,10 +49,22 @@ def save(chart: Any, stem: Path, formats: Iterable[str] = ("svg", "png", "html",
     `formats` are the endings to write; `pdf` is one more, in which the fonts are embedded.
     """
     with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
-        contents = {ending: _WRITERS[ending](chart) for ending in formats}
+        shown = alt.Chart.from_dict(_as_text(chart.to_dict()))
+        contents = {ending: _WRITERS[ending](shown) for ending in formats}
     for ending, content in contents.items():
         with replacing(stem.with_name(f"{stem.name}.{ending}")) as part:
             part.write_bytes(content)
+
+
+def _as_text(part: Any) -> Any:
+    """A specification whose strings can all be drawn, in data and elsewhere alike: XML knows no control characters."""
+    if isinstance(part, dict):
+        return {key: _as_text(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_as_text(value) for value in part]
+    if not isinstance(part, str):
+        return part
+    return part + _UNSEEN if part in _INHERITED else "\n".join(map(visible, part.split("\n")))
 
 
 def _svg(chart: Any) -> bytes:

@@ -8,7 +8,6 @@ often again, and what becomes of a reply that does not come. Back-off is exponen
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -287,7 +286,6 @@ class _Server:
         self.request_timeout: float = settings["request_timeout"]
         self._retries: int = settings["retries"]
         self._concurrency: int = settings["concurrency"]
-        self._secret = os.environ.get(settings.get("api_key") or "", "")
         self._sleep = sleep
         self._luck = luck
         self._waiting: deque[tuple[Sequence[_Endpoint], asyncio.Future[_Endpoint]]] = deque()
@@ -304,8 +302,6 @@ class _Server:
             async with self._place(among) as endpoint:
                 try:
                     return await call(endpoint.backend)
-                except Stop as stop:
-                    raise Stop(self._public(str(stop))) from stop
                 except TransportFault as error:
                     fault = error
                 last[endpoint] = fault
@@ -317,13 +313,12 @@ class _Server:
                 await self._sleep(wait)
             among = [other for other in endpoints if other is not endpoint and not other.resting] or endpoints
         said = f"server {self.name} at {endpoint.address}"
-        why = self._public(str(fault))
         if all(fault.unreachable for fault in last.values()):
             raise _Unreachable(
-                f"{said} cannot be reached: {why}; start it or correct its endpoints in the config (offline: true"
+                f"{said} cannot be reached: {fault}; start it or correct its endpoints in the config (offline: true"
                 " answers from the journal alone)"
             )
-        raise Exhausted(f"{said} gave no reply in {self._retries + 1} tries; the last: {why}")
+        raise Exhausted(f"{said} gave no reply in {self._retries + 1} tries; the last: {fault}")
 
     async def close(self) -> None:
         for rest in self._rests:
@@ -389,10 +384,6 @@ class _Server:
             task = asyncio.create_task(rest())
             self._rests.add(task)
             task.add_done_callback(self._rests.discard)
-
-    def _public(self, sentence: str) -> str:
-        """The sentence without the API's key, whoever repeated it: sentences are recorded."""
-        return sentence.replace(self._secret, "***") if self._secret else sentence
 
 
 @asynccontextmanager

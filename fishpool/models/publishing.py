@@ -22,6 +22,7 @@ from fishpool.files import replacing
 from fishpool.models.calls import Reply, Request, canonical, key_of
 from fishpool.models.faults import Stop
 from fishpool.models.journal import Counts, Entry, Journal, Sort
+from fishpool.screen import aligned, visible
 
 _FORMAT = 1  # of the file; the journal's own is another
 _HEADER = {"format": "fishpool journal", "version": _FORMAT}
@@ -113,10 +114,10 @@ def command(action: str | None, path: Path, file: Path | None, study: str | None
     """`fishpool journal`: export to or import from `file`; without an action, print what the journal holds."""
     with closing(Journal(path, read_only=action != "import")) as journal:
         if action == "export" and file:
-            print(f"{file}: {export(journal, file, study):,} replies")
+            print(visible(f"{file}: {export(journal, file, study):,} replies"))
         elif action == "import" and file:
             read, new = import_into(journal, file)
-            print(f"{file}: {read:,} replies, {new:,} of them new in {path}")
+            print(visible(f"{file}: {read:,} replies, {new:,} of them new in {path}"))
         else:
             journal.examine()
             _show(journal.counts())
@@ -127,13 +128,10 @@ def _show(counts: Sequence[Counts]) -> None:
     for row in counts:
         numbers = (row.answers, row.empty, row.faults, row.tokens_in, row.tokens_out)
         shown = ("" if number is None else f"{number:,}" for number in numbers)
-        rows.append((row.study, row.model, row.digest.removeprefix("sha256:")[:12], *shown))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for cells in rows:
-        aligned = (
-            cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True))
-        )
-        print("  ".join(aligned).rstrip())
+        named = (row.study, row.model, row.digest.removeprefix("sha256:")[:12])
+        rows.append((*map(visible, named), *shown))
+    for line in aligned(rows, left=3):
+        print(line.rstrip())
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,8 @@
 """The page itself: what the other modules of this package give, put into its templates and written whole or not at all.
 
-It asks nothing and decides no wording. Whatever comes from a study (names, messages, replies) goes through Jinja's
-escaping or into JSON that cannot end its script; the page's own policy lets no other script run and nothing be loaded.
+It asks nothing and decides no wording. Whatever comes from a study (names, messages, replies) has its unseen characters
+written out, as on a terminal, and goes through Jinja's escaping or into JSON that cannot end its script; the page's
+own policy lets no other script run and nothing be loaded.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fishpool.report import charts, dictator, pool, quality
 from fishpool.report.questions import QUESTIONS, Asked, answers
 from fishpool.report.sample import Sampled, choose
 from fishpool.report.tables import Table, Tables, table, text
+from fishpool.screen import visible
 
 ROWS_SHOWN = 40  # of the rows behind a figure
 
@@ -184,12 +186,22 @@ def _environment() -> Any:
         loader=PackageLoader("fishpool.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"shown": text, "stock_chart": pool.stock_chart, "lines": _lines, "fragment": _fragment}
     environment.globals |= {"messages": messages, "points": points}
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """What is put into the page: texts in which nothing but line ends and tabs is unseen, and markup of our own."""
+    from markupsafe import Markup
+
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return re.sub(r"[^\n\t]+", lambda line: visible(line[0]), value)
 
 
 def _lines(values: Mapping[str, Any]) -> str:

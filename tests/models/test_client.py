@@ -449,22 +449,6 @@ def test_a_client_without_a_journal_stops():
         ask_all(Server(None), [question()])
 
 
-def test_no_api_key_reaches_the_journal(journal, monkeypatch):
-    monkeypatch.setenv("LAB_KEY", "sk-very-secret-0123456789")
-
-    def answer(endpoint, request):
-        return TransportFault(f"500 from {endpoint.address}: key sk-very-secret-0123456789 is unhappy")
-
-    server = Server(journal, answer, api_key="LAB_KEY")
-    with pytest.raises(Exhausted, match=r"500 from http://one:1: key \*\*\* is unhappy"):
-        ask_all(server, [question()])
-    ask_all(Server(journal, api_key="LAB_KEY"), [question(round=2)])
-    assert rows(journal) == 2
-    written = b"".join(file.read_bytes() for file in journal.parent.iterdir())
-    assert b"unhappy" in written
-    assert b"sk-very-secret" not in written
-
-
 # ── Being cancelled ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

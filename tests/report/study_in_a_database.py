@@ -90,7 +90,13 @@ def played(monkeypatch):
     return {table: pl.concat(some, how="diagonal") for table, some in frames.items()}
 
 
-def collected(frames, file):
+DECLARED = [
+    {"question": "rq02, rq05", "study": "pool", "metric": metric, "a": "allow", "b": "silent"}
+    for metric in ("efficiency", "broken_rate")
+]
+
+
+def collected(frames, file, declared=DECLARED):
     """A database file of the frames with all metric tables."""
     with duckdb.connect(str(file)) as connection:
         register(connection)
@@ -105,11 +111,11 @@ def collected(frames, file):
 
         for table, frame in frames.items():
             add(table, frame)
-        _metrics(connection, add, query)
+        _metrics(connection, add, query, declared)
     return file
 
 
-def _metrics(connection, add, query):
+def _metrics(connection, add, query, declared):
     def of(table):
         return connection.table(table).pl()
 
@@ -143,17 +149,19 @@ def _metrics(connection, add, query):
     for table, frame in dictator_tables(read_pools(decisions, settings)).items():
         add(table, frame)
     add("dictator_agreement", compare_oracles(decisions))
-    declared = [
-        {"question": "rq02, rq05", "study": "pool", "metric": metric, "a": "allow", "b": "silent"}
-        for metric in ("efficiency", "broken_rate")
-    ]
     add("contrasts", contrasts(of("commons_observations"), declared))
 
 
-def drawn(database, folder):
-    """The figures of all questions."""
+def drawn(database, folder, asked=ASKED, formats=("svg", "png", "html", "json")):
+    """The figures of all questions, each over the studies that ask it."""
     with duckdb.connect(str(database), read_only=True) as connection:
-        for key in ASKED:
+        for key, studies in asked.items():
             chart = import_module(f"fishpool.figures.{key}").chart
             names = chart.__code__.co_varnames[: chart.__code__.co_argcount]
-            save(chart(**{name: connection.table(name).pl() for name in names}), folder / key)
+            tables = {name: connection.table(name).pl() for name in names}
+            save(chart(**{name: _of(table, studies) for name, table in tables.items()}), folder / key, formats)
+
+
+def _of(table, studies):
+    """The rows of some studies, in a table that says of which one a row is."""
+    return table.filter(pl.col("study").is_in(list(studies))) if "study" in table.columns else table

@@ -64,14 +64,14 @@ class Ollama:
                 text = text if text or thinking else flood.text
             seconds = time.perf_counter() - started
             if endless:
-                return wire.reply(text, thinking, "length", (None, None), seconds)
+                return self._wire.reply(text, thinking, "length", (None, None), seconds)
             if last is None:
                 raise ValueError("the answer ended before its last line")
             if (last.prompt_eval_count or 0) >= context - 1:
                 raise self._wire.over(request.model, context, f"its {last.prompt_eval_count} tokens fill it")
             counts = (last.prompt_eval_count, last.eval_count)
             seconds -= (last.load_duration or 0) / 1e9
-            return wire.reply(text, thinking, last.done_reason or "stop", counts, seconds)
+            return self._wire.reply(text, thinking, last.done_reason or "stop", counts, seconds)
 
     async def digest(self, model: str) -> str:
         """The digest that /api/tags lists."""
@@ -79,7 +79,7 @@ class Ollama:
             listed = (await self._client.list()).models
         for entry in listed:
             if entry.model in (model, f"{model}:latest") and entry.digest:
-                return entry.digest
+                return self._wire.printable(entry.digest)
         raise self._wire.missing(model, _pull(model))
 
     async def warm_up(self, model: str, context: int) -> None:

@@ -69,7 +69,7 @@ class OpenAI:
                     started = time.perf_counter()
                     body = await self._complete(request, self._limit)
             except wire.Flood as flood:
-                return wire.reply(flood.text, "", "length", (None, None), time.perf_counter() - started)
+                return self._wire.reply(flood.text, "", "length", (None, None), time.perf_counter() - started)
             seconds = time.perf_counter() - started
             if body.get("error"):
                 raise wire.Refused(200, json.dumps(body))
@@ -82,7 +82,7 @@ class OpenAI:
             if message.get("refusal"):
                 text, finish_reason = text + message["refusal"], "refusal"
             thinking = message.get("reasoning_content") or message.get("reasoning") or ""  # the latter: newer vLLM
-            return wire.reply(text, thinking, finish_reason, (tokens_in, tokens_out), seconds)
+            return self._wire.reply(text, thinking, finish_reason, (tokens_in, tokens_out), seconds)
 
     async def digest(self, model: str) -> str:
         """SHA-256 of what the server's list says of the model: its name, and the weights' as far as they are told.
@@ -135,7 +135,7 @@ class OpenAI:
             named = [entry for entry in listed if model == entry["id"] or model in (entry.get("aliases") or ())]
             names = ", ".join(str(entry["id"]) for entry in listed)
         if not named:
-            raise self._wire.missing(model, f"it has {wire.printable(names) or 'none'}")
+            raise self._wire.missing(model, f"it has {self._wire.printable(names) or 'none'}")
         return named[0]
 
     async def _ask(self, call: Any, **arguments: Any) -> Any:

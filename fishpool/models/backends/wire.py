@@ -1,8 +1,10 @@
 """One endpoint as HTTP: its key, its pool, its clock, the bound on what it may send, and what each failure means.
 
-Nothing here knows a protocol, retries, or reads a reply. Both clients (`ollama` on httpx, `openai` on httpx2) are given
-the same hooks, so that a status means the same fault whichever client saw it. Sources: RFC 9110, sections 10.2.3
-(Retry-After) and 15 (status codes); the errors' forms are those of the servers' own documentation and issue trackers.
+Nothing here knows a protocol, retries, or reads a reply. Whatever a server says passes through here, and leaves without
+the key that it was sent: replies and sentences are recorded and published. Both clients (`ollama` on httpx, `openai` on
+httpx2) are given the same hooks, so that a status means the same fault whichever client saw it. Sources: RFC 9110,
+sections 10.2.3 (Retry-After) and 15 (status codes); the errors' forms are those of the servers' own documentation and
+issue trackers.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from fishpool.models.faults import Stop, TransportFault
 
 MAX_BODY = 8 * 1024 * 1024  # bytes of one answer; a streamed token takes about 200
 MAX_CHARACTERS = 256 * 1024  # of one reply that are kept
+SHORTEST_KEY = 8  # characters; a shorter one ("EMPTY", "ollama") is no secret, and a word that a model may well say
 CONNECT = 10.0  # s; a server that is there takes a connection at once, however long its model takes to load
 
 # llama.cpp, OpenAI, Ollama's own check, Ollama 0.12's runner, vLLM
@@ -67,18 +70,41 @@ class Wire:
     def of(server: Mapping[str, Any], endpoint: str) -> Wire:
         variable = server.get("api_key")
         key = os.environ.get(variable) if variable else None
-        if "@" in urlsplit(endpoint).netloc:  # a config is published, and so are sentences
-            raise Stop("an endpoint holds a name or password; put it into an environment variable that `api_key` names")
         if urlsplit(endpoint).scheme not in ("http", "https"):
             raise Stop(f'the endpoint "{printable(endpoint)}" is no address like http://127.0.0.1:8000')
         if variable and not key:
             raise Stop(f"the environment variable {variable} is not set; it should hold the key that `api_key` names")
+        if key and not (key.isascii() and key.isprintable()):
+            raise Stop(
+                f"the environment variable {variable} holds what no key has, such as a line end or a letter beyond"
+                " ASCII; set it to the key and nothing else"
+            )
         return Wire(endpoint, float(server["request_timeout"]), int(server["concurrency"]), variable, key)
 
     @property
     def where(self) -> str:
         """The endpoint for sentences."""
         return printable(self.endpoint)
+
+    def public(self, text: str) -> str:
+        """What the server said, without the key."""
+        return text.replace(self.key, "***") if self.key and len(self.key) >= SHORTEST_KEY else text
+
+    def printable(self, text: str) -> str:
+        """The same on one line, as a sentence can hold it."""
+        return printable(self.public(text))
+
+    def reply(
+        self, text: str, thinking: str, finish_reason: str, counts: tuple[int | None, int | None], latency: float
+    ) -> Reply:
+        """A Reply of at most MAX_CHARACTERS, truncated if there was more; `latency` in s. TypeError if not text."""
+        if not all(isinstance(value, str) for value in (text, thinking, finish_reason)):
+            raise TypeError("the message is not text")
+        text, thinking, finish_reason = self.public(text), self.public(thinking), self.printable(finish_reason)
+        if len(text) + len(thinking) > MAX_CHARACTERS:
+            thinking = thinking[:MAX_CHARACTERS]
+            text, finish_reason = text[: MAX_CHARACTERS - len(thinking)], "length"
+        return Reply(text, thinking, finish_reason, *counts, latency_ms=max(latency, 0.0) * 1000)
 
     def options(self, http: ModuleType) -> dict[str, Any]:
         """Keyword arguments of an AsyncClient of `http`, which is httpx or httpx2."""
@@ -135,7 +161,7 @@ class Wire:
             async with asyncio.timeout(self.seconds):
                 yield
         except (http.ConnectError, http.ConnectTimeout, ConnectionRefusedError) as error:
-            sentence = f"no connection to {where} ({self._printable(str(error)) or type(error).__name__})"
+            sentence = f"no connection to {where} ({self.printable(str(error)) or type(error).__name__})"
             raise TransportFault(sentence, unreachable=True) from error
         except Refused as refused:
             raise self._fault(refused, model, advice, context) from None
@@ -149,7 +175,7 @@ class Wire:
             raise TransportFault(f"{where} broke off its answer ({type(error).__name__})") from error
         # a body that is not JSON, or JSON of another form than the protocol's
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            sentence = f"{where} answered with what is not its protocol ({self._printable(str(error))})"
+            sentence = f"{where} answered with what is not its protocol ({self.printable(str(error))})"
             raise TransportFault(sentence) from error
 
     def over(self, model: str, context: int | None, reason: str) -> Stop:
@@ -165,7 +191,7 @@ class Wire:
 
     def _fault(self, refused: Refused, model: str, advice: str, context: int | None) -> Exception:
         where, status = self.where, refused.status
-        reason = self._printable(_reason(refused.body)) or "without a reason"
+        reason = self.printable(_reason(refused.body)) or "without a reason"
         if OVERFLOW.search(refused.body):
             return self.over(model, context, reason)
         if status in (401, 403):
@@ -182,19 +208,6 @@ class Wire:
             return Stop(f'{where} refused a request for model "{printable(model)}" with {status} ({reason})')
         how = "an error inside an answer" if status < 400 else str(status)
         return TransportFault(f"{where} answered {how} ({reason})", retry_after(refused.headers, refused.body))
-
-    def _printable(self, text: str) -> str:
-        return printable(text.replace(self.key, "***") if self.key else text)
-
-
-def reply(text: str, thinking: str, finish_reason: str, counts: tuple[int | None, int | None], latency: float) -> Reply:
-    """A Reply of at most MAX_CHARACTERS, truncated if there was more; `latency` in s. TypeError if it is not text."""
-    if not all(isinstance(value, str) for value in (text, thinking, finish_reason)):
-        raise TypeError("the message is not text")
-    if len(text) + len(thinking) > MAX_CHARACTERS:
-        thinking = thinking[:MAX_CHARACTERS]
-        text, finish_reason = text[: MAX_CHARACTERS - len(thinking)], "length"
-    return Reply(text, thinking, finish_reason, *counts, latency_ms=max(latency, 0.0) * 1000)
 
 
 def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
