@@ -107,7 +107,8 @@ def write_study(root: Path, address: str) -> Path:
     texts = list(TEXTS.values())
     (root / "bots").mkdir()
     (root / "bots" / "sayer.py").write_text(BOT, encoding="utf-8")
-    later = texts[ROUNDS * 3 :] + texts[: ROUNDS * 3]  # the model begins with the first ones
+    first = ROUNDS * 3 - 1  # the model says those before it, and one that nobody hears, since the game is over
+    later = texts[first:] + texts[:first]
     (root / "bots" / "texts.json").write_text(json.dumps(later), encoding="utf-8")
     (root / "strategies").mkdir()
     for number in range(4):
