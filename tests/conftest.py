@@ -16,6 +16,7 @@ import model_study
 import polars as pl
 import pytest
 from built_results import build
+from hypothesis import settings
 from workflow_checkout import POOL, REPOSITORY, SOURCES, Checkout, Outcome
 
 from fishpool.analysis.inference import register
@@ -23,6 +24,10 @@ from fishpool.games.commons import Parameters, parameters_of
 from fishpool.players import commons as commons_players
 from fishpool.runners import commons as runner
 from fishpool.shards import Shard
+
+# A machine that others use too makes any example slow now and then; what must be quick has a limit of its own.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 SQL = Path(__file__).parents[1] / "workflow" / "sql"
 # in the order in which they need each other
