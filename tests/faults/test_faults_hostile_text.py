@@ -15,9 +15,11 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import duckdb
@@ -33,6 +35,8 @@ from hypothesis import strategies as st
 from fishpool import ask, cli, study
 from fishpool.documents import parse_document, shown
 from fishpool.figures.files import save
+from fishpool.models.calls import Reply, Request
+from fishpool.models.journal import FORMAT, Entry, Sort
 from fishpool.players.process import Log
 from fishpool.prompts import encode
 from fishpool.remarks import failures, last_line, remarks
@@ -237,6 +241,30 @@ def test_status_journal_remarks_and_notes_are_text(here: Made, capsys: pytest.Ca
     for text in TEXTS.values():
         log.write_text(f"Error in rule play:\n    jobid: 3\n    log: {log}\n{text}\n", encoding="utf-8")
         assert is_safe("\n".join([last_line(log), *failures([log])]))
+
+
+def test_a_published_journal_whose_models_have_hostile_names_is_listed_as_text_and_kept_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines: list[dict[str, Any]] = [{"format": "fishpool journal", "version": FORMAT}]
+    for text in TEXTS.values():
+        said = ({"role": "user", "content": text},)
+        request = Request("ollama", text, text, said, None, {"seed": 1}, None, f"{text}:c:0", text, 1, text, 1)
+        entry = Entry(Sort.ANSWER, Reply(text, text, text, 1, 1, 1.0), None, text)
+        lines.append({"server": text, "model": text, "digest": text})
+        lines.append({"key": request.key, "request": json.loads(request.to_json()), **asdict(entry)})
+    Path("published.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    code, out, err = fishpool(capsys, "journal", "import", "published.jsonl", "--journal", "journal.sqlite")
+    assert (code, err) == (0, "")
+    code, out, err = fishpool(capsys, "journal", "--journal", "journal.sqlite")
+    assert (code, err) == (0, "")
+    assert is_safe(out)
+    assert visible(TEXTS["escape title"]) in out
+    fishpool(capsys, "journal", "export", "again.jsonl.xz", "--journal", "journal.sqlite")
+    again = [json.loads(line) for line in lzma.decompress(Path("again.jsonl.xz").read_bytes()).splitlines()]
+    found, written = (sorted(json.dumps(line, sort_keys=True) for line in some) for some in (again, lines))
+    assert found == written
 
 
 def test_the_terminal_of_the_workflow_shows_no_control_character(made: Made) -> None:
