@@ -13,6 +13,7 @@ from fishpool.report import page, quality
 from fishpool.report.questions import QUESTIONS, answers
 from fishpool.report.sample import FaultyChoice, choose
 from fishpool.report.tables import Table, Tables
+from fishpool.screen import visible
 
 SCRIPTS = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 
@@ -47,8 +48,8 @@ def elements(reported):
 
 def test_what_a_model_said_and_saw_is_there_as_text_and_as_nothing_else(elements):
     text = "".join(elements.text)
-    assert f"Let me think. {HOSTILE}" in text
-    assert f"You play a game. {HOSTILE}" in text
+    assert f"Let me think. {visible(HOSTILE)}" in text
+    assert f"You play a game. {visible(HOSTILE)}" in text
     assert "<b>model</b>" in text
     tags = {tag for tag, _ in elements.found}
     assert tags.isdisjoint({"iframe", "object", "embed", "base"})
