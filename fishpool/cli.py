@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -422,7 +421,9 @@ def _turn_timeout(text: str) -> tuple[str, float]:
 
 
 def _study_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+    from fishpool import study
+
+    if not study.is_name(text):
         raise argparse.ArgumentTypeError(
             f"expected at most 64 letters, digits, _ and -, the first a letter or a digit, found {text[:60]!r}"
         )

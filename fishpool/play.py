@@ -84,7 +84,7 @@ def _prepared(arguments: argparse.Namespace) -> tuple[Shard, study.Config]:
         parameters = {**parameters, "agents": [name, *parameters["agents"][1:]], "twins": []}
     person = Player(name, "person", {"clock": arguments.lane is not None})
     condition = arguments.condition or _described({**base, **({"agents": agents} if agents else {})})
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", condition):
+    if not study.is_name(condition):
         raise study.ConfigError([f"--condition is '{condition}'; expected at most 64 letters, digits, _ and -"])
     shard = replace(shard, study=f"{_STUDY}_{shard.game}", condition=condition)
     return replace(shard, parameters=parameters, players=(person, *shard.players)), config

@@ -321,10 +321,9 @@ def _recorded_study(name: str, given: Mapping[str, Any], results: Path) -> Study
     """The conditions and shards that people or the arena have left in the results; none is no fault."""
     game = given["game"]
     found: dict[str, list[Path]] = {}
-    pattern = re.compile(_definition("name")["pattern"])
     for sums in sorted((results / "jsonl" / name).glob(f"*/*/{CHECKSUMS}")):
         shard = sums.parent
-        if pattern.fullmatch(shard.name) and pattern.fullmatch(shard.parent.name):
+        if is_name(shard.name) and is_name(shard.parent.name):
             found.setdefault(shard.parent.name, []).append(shard)
     conditions = []
     for condition, shards in found.items():
@@ -469,7 +468,7 @@ def _program(command: str) -> str:
     """What a command is called: `my_bot` of `python bots/my_bot.py --fast`."""
     words = command.split()
     named = [word for word in words if not word.startswith("-")]
-    return Path((named[1:] or named or words)[0]).stem
+    return Path((*named[1:], *named, *words, "")[0]).stem
 
 
 def _as_name(text: str) -> str:
@@ -754,7 +753,7 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
             name, kind, file = oracle.name, oracle.kind, oracle.settings.get("decisions")
             if name in seen:
                 review.add(path, f"is a second oracle named {name}; give it a name of its own")
-            elif not re.fullmatch(_definition("name")["pattern"], name):
+            elif not is_name(name):
                 review.add(path, f"needs a name: {_show(name)} cannot be one; add name: ..")
             seen.add(name)
             try:
@@ -803,7 +802,8 @@ def _check_schema(review: _Review) -> None:
     from jsonschema.validators import extend
 
     checker = FormatChecker(formats=())
-    checker.checks("path")(_can_be_a_path)
+    for name, (holds, _) in _FORMATS.items():
+        checker.checks(name)(holds)
     validator = extend(Draft202012Validator, {"uniqueItems": _repeated_items})(  # type: ignore[no-untyped-call]
         _schema(), format_checker=checker
     )
@@ -811,10 +811,27 @@ def _check_schema(review: _Review) -> None:
         _add_schema_fault(review, error)
 
 
+def is_name(text: str) -> bool:
+    """Whether a study or a condition can be called so."""
+    return bool(re.fullmatch(_definition("name")["pattern"], text)) and _can_be_a_wildcard(text)
+
+
+def _can_be_a_wildcard(value: object) -> bool:
+    """Whether Snakemake takes a name for a wildcard's value: not if its end repeats, as of a file made of itself."""
+    return not isinstance(value, str) or len(value) > 64 or not re.search(r"(.+)\1{19}$", value)
+
+
 def _can_be_a_path(value: object) -> bool:
     """Whether every part of a name, in bytes, is one that file systems hold."""
     parts = value.encode("utf-8", "surrogatepass").split(b"/") if isinstance(value, str) else []
     return all(len(part) <= 255 for part in parts)
+
+
+# The formats of the schema: whether a value has it, and what is expected where it has not.
+_FORMATS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "name": (_can_be_a_wildcard, "a name whose end is not 20 times the same, which Snakemake refuses"),
+    "path": (_can_be_a_path, "a name without parts of more than 255 bytes"),
+}
 
 
 def _repeated_items(validator: Any, unique: bool, items: Any, schema: Any) -> Iterator[Any]:
@@ -837,13 +854,14 @@ def _add_schema_fault(review: _Review, error: Any) -> None:
         says = "is not the name of an environment variable; expected one such as OPENAI_API_KEY, or null"
         review.add(path, says)
     elif "propertyNames" in error.schema_path:
-        review.add((*path, found), f"is not a name that can be used; expected {_expected(schema)}")
+        expected = _FORMATS[schema["format"]][1] if error.validator == "format" else _expected(schema)
+        review.add((*path, found), f"is not a name that can be used; expected {expected}")
     elif error.validator == "required":
         _add_missing_keys(review, path, found, schema)
     elif error.validator == "additionalProperties":
         _add_unknown_keys(review, path, found, schema)
     elif error.validator == "format":
-        review.add(path, f"is {_show(found)}; expected a name without parts of more than 255 bytes")
+        review.add(path, f"is {_show(found)}; expected {_FORMATS[schema['format']][1]}")
     elif error.validator == "uniqueItems":
         review.add(path, f"is {shown} again; each may be there once only")
     elif error.validator == "enum":

@@ -418,6 +418,10 @@ def test_a_pool_that_cannot_be_is_refused_in_a_sentence_and_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bot_without_a_command_is_refused_before_it_is_named(tmp_path):
+    assert play(tmp_path, "commons", "--against", "process:", "salami", code=2)[0].startswith("--against.process is ''")
+
+
 # ── Reading lines ────────────────────────────────────────────────────────────────────────────────────────────────
 
 

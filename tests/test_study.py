@@ -277,6 +277,7 @@ def test_the_readme_shows_the_sentence_that_a_wrong_value_gets(written, said, tm
         ("studies.one.conditions", {"a/b": {}}, "studies.one.conditions.'a/b' is not a name that can be used"),
         ("studies.one.conditions", {"plain\n": {}}, r"conditions.'plain\n' is not a name that can be used"),
         ("studies.one.conditions", {"..": {}}, "is not a name that can be used"),
+        ("studies.one.conditions", {"no" + "ab" * 20: {}}, "expected a name whose end is not 20 times the same, which"),
         ("studies.one.seeds", [0, -1], "studies.one.seeds[1] is -1; expected a whole number from 0"),
         ("studies.one.seeds", [0, True], "studies.one.seeds[1] is true; expected a whole number"),
         ("studies.one.seeds", 10**9, "is 1000000000; expected a whole number from 1 to 1000000"),

@@ -49,7 +49,8 @@ def campaign(examples: int) -> Any:
 
 # ── Valid configs, from the schema ───────────────────────────────────────────────────────────────────────────────
 
-NAMES = st.sampled_from(["a", "B-2", "0", "x" * 64, "no", "null", "plain_1", "TRUE"])
+LONGEST = "Name-of-64-characters_Name-of-64-characters_and-nothing-repeats_"
+NAMES = st.sampled_from(["a", "B-2", "0", LONGEST, "x" * 19, "no", "null", "plain_1", "TRUE"])
 FOLDERS = st.sampled_from(
     ["out", "../out", ".", "/tmp/a b", "größe", "a@b=c,d:e+f-g", "x" * 255, "/".join(["ö" * 100] * 9)]
 )
@@ -630,7 +631,7 @@ def test_a_valid_config_runs_to_the_report(number, tmp_path):
 
     make()
     config = max(made[20 * number :], key=lambda config: len(keys_in(config)))
-    config = {**config, "results": "results", "journal": None, "only": [*config["studies"]]}
+    config |= {"results": "results", "journal": None, "only": [*config["studies"]], "report_runs": "sample"}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     code, said = snakemake(tmp_path / "work", "--configfile", str(tmp_path / "my.yaml"), "--quiet", cores=2)
     assert code == 0, f"{said}\n{json.dumps(config)}"
