@@ -36,7 +36,7 @@ from fishpool import ask, cli, study
 from fishpool.documents import parse_document, shown
 from fishpool.figures.files import save
 from fishpool.models.calls import Reply, Request
-from fishpool.models.journal import FORMAT, Entry, Sort
+from fishpool.models.journal import Entry, Sort
 from fishpool.players.process import Log
 from fishpool.prompts import encode
 from fishpool.remarks import failures, last_line, remarks
@@ -247,7 +247,7 @@ def test_a_published_journal_whose_models_have_hostile_names_is_listed_as_text_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines: list[dict[str, Any]] = [{"format": "fishpool journal", "version": FORMAT}]
+    lines: list[dict[str, Any]] = [{"format": "fishpool journal", "version": 1}]
     for text in TEXTS.values():
         said = ({"role": "user", "content": text},)
         request = Request("ollama", text, text, said, None, {"seed": 1}, None, f"{text}:c:0", text, 1, text, 1)
