@@ -108,6 +108,8 @@ def run(program: Callable[[], Any], largest_file: int = 0) -> tuple[int, str]:
         code = 1
         os.dup2(writing, 1)
         os.dup2(writing, 2)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  (the server's own may be a file)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         if largest_file:
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
         try:
@@ -121,6 +123,7 @@ def run(program: Callable[[], Any], largest_file: int = 0) -> tuple[int, str]:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
     os.close(writing)
     with open(reading, "rb") as output:  # noqa: PTH123

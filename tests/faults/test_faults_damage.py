@@ -250,7 +250,7 @@ def equal(one: Any, other: Any) -> bool:
 @pytest.fixture
 def no_waiting(monkeypatch):
     """Nobody else has the file open, so there is nobody to wait for."""
-    monkeypatch.setattr("fishpool.sqlite._WAIT", 0.0)
+    monkeypatch.setattr("fishpool.sqlite._TRIES", 1)
 
 
 @pytest.mark.parametrize("name", KINDS)
