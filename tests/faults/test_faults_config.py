@@ -72,7 +72,7 @@ OWN: dict[str, st.SearchStrategy[Any]] = {
     "replay": st.none() | st.just("config/replays/none.jsonl.xz").filter(lambda name: (ROOT / name).exists()),
     "lane": st.sampled_from(LANES),
     "prompts": st.just("config/prompts"),
-    "agent_ids": st.sampled_from([["agent_1", "agent_2"], ["b", "a"], ["0", "no"], ["x" * 64, "y" * 64]]),
+    "agent_ids": st.sampled_from([["agent_1", "agent_2"], ["b", "a"], ["0", "no"], [LONGEST, LONGEST.swapcase()]]),
     "labels": st.sampled_from([["A", "B"], ["B", "A"], ["stay", "x" * 32], ["0", "1"]]),
     "reveal": st.sampled_from(["hidden", "true", True]),
     "agents": st.lists(st.sampled_from([*sorted(PLAYERS), "2*salami", "3*random"]), min_size=1, max_size=4),
