@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,12 +26,14 @@ from small_disk import Disk, forked, on_disk, run, script
 from workflow_checkout import CONFIG, Checkout, contents
 
 from fishpool import cli
+from fishpool import play as people
 from fishpool.arena import results as arena_results
 from fishpool.arena.store import Store, StoreError
-from fishpool.files import sentence
+from fishpool.files import FileFault, sentence
 from fishpool.models import publishing
 from fishpool.models.faults import Stop
 from fishpool.models.journal import Journal
+from fishpool.terminal import Console
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
@@ -317,3 +320,25 @@ def test_a_pipeline_on_a_full_disk_goes_on_when_there_is_room(fresh, finished):
         assert made == (whole if FAULTS > 1 else {name: whole[name] for name in made})
         assert len(made) > 20
         shutil.rmtree(fresh.root / ".snakemake")
+
+
+def test_a_game_waits_at_the_terminal_until_it_can_be_recorded(tmp_path, monkeypatch, capsys):
+    """Whoever has played it makes room meanwhile; where there is no terminal nobody can, so the command ends."""
+    refusals = [FileFault("turns.jsonl: cannot be written (No space left on device); make room")] * 2
+    written = []
+
+    def write(*given):
+        if refusals:
+            raise refusals.pop()
+        written.append(given)
+
+    monkeypatch.setattr("fishpool.shards.write", write)
+    monkeypatch.setattr("fishpool.play._PATIENCE", 0.0)
+    shard = SimpleNamespace(tables=("runs", "turns"))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
+    with pytest.raises(FileFault, match="make room"):
+        people._record(Console(), tmp_path / "game", shard, {})
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    people._record(Console(), tmp_path / "game", shard, {})
+    assert written == [(tmp_path / "game", ("runs", "turns"), [{}])]
+    assert "make room. The game is kept meanwhile" in " ".join(capsys.readouterr().out.split())
