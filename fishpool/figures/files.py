@@ -11,16 +11,18 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterable
-from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import altair as alt
+from altair.utils.mimebundle import spec_to_mimebundle
 
 from fishpool.files import replacing
 from fishpool.screen import visible
+
+Specification: TypeAlias = dict[str, Any]  # of Vega-Lite
 
 _PIXELS_PER_INCH = 96  # the unit of a figure's sizes, and that of SVG
 _DOTS_PER_PIXEL = 3  # whole, so that cells of whole pixels meet without seams
@@ -48,12 +50,17 @@ def save(chart: Any, stem: Path, formats: Iterable[str] = ("svg", "png", "html",
 
     `formats` are the endings to write; `pdf` is one more, in which the fonts are embedded.
     """
-    with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
-        shown = alt.Chart.from_dict(_as_text(chart.to_dict()))
-        contents = {ending: _WRITERS[ending](shown) for ending in formats}
+    specification = specification_of(chart)
+    contents = {ending: _WRITERS[ending](specification) for ending in formats}
     for ending, content in contents.items():
         with replacing(stem.with_name(f"{stem.name}.{ending}")) as part:
             part.write_bytes(content)
+
+
+def specification_of(chart: Any) -> Specification:
+    """What all files of a chart are drawn from; made once, since Altair takes up to a second for it."""
+    with alt.data_transformers.enable("default", max_rows=None):  # Altair's own limit is for notebooks
+        return dict(_as_text(chart.to_dict()))
 
 
 def _as_text(part: Any) -> Any:
@@ -67,20 +74,17 @@ def _as_text(part: Any) -> Any:
     return part + _UNSEEN if part in _INHERITED else "\n".join(map(visible, part.split("\n")))
 
 
-def _svg(chart: Any) -> bytes:
-    buffer = StringIO()
-    chart.save(buffer, format="svg")
-    alternative = f'<svg role="img" aria-label={quoteattr(chart.description)} '
-    return buffer.getvalue().replace("<svg ", alternative, 1).encode()
+def _svg(specification: Specification) -> bytes:
+    image = spec_to_mimebundle(specification, "svg", "vega-lite")["image/svg+xml"]
+    alternative = f'<svg role="img" aria-label={quoteattr(specification["description"])} '
+    return str(image).replace("<svg ", alternative, 1).encode()
 
 
-def _png(chart: Any) -> bytes:
-    buffer = BytesIO()
+def _png(specification: Specification) -> bytes:
     # The renderer multiplies the scale by dots an inch over 72, its own unit.
-    chart.save(
-        buffer, format="png", ppi=_DOTS_PER_PIXEL * _PIXELS_PER_INCH, scale_factor=_POINTS_PER_INCH / _PIXELS_PER_INCH
-    )
-    return _described(buffer.getvalue(), chart.description)
+    ppi, scale = _DOTS_PER_PIXEL * _PIXELS_PER_INCH, _POINTS_PER_INCH / _PIXELS_PER_INCH
+    image, _ = spec_to_mimebundle(specification, "png", "vega-lite", ppi=ppi, scale_factor=scale)
+    return _described(image["image/png"], specification["description"])
 
 
 def _described(png: bytes, description: str) -> bytes:
@@ -92,11 +96,11 @@ def _described(png: bytes, description: str) -> bytes:
     return png[:header] + chunk + png[header:]
 
 
-def _pdf(chart: Any) -> bytes:
+def _pdf(specification: Specification) -> bytes:
     """Of the SVG's size in print: the renderer takes a pixel, 1/96 inch, for a point, 1/72 inch."""
     import vl_convert
 
-    image = ElementTree.fromstring(_svg(chart))
+    image = ElementTree.fromstring(_svg(specification))
     for side in ("width", "height"):
         image.set(side, f"{float(image.attrib[side]) * _POINTS_PER_INCH / _PIXELS_PER_INCH:g}")
     _flatten(image)
@@ -123,15 +127,26 @@ def _looks(group: ElementTree.Element) -> set[str]:
     return {name for name in group.attrib if name not in ("class", "role") and not name.startswith("aria-")}
 
 
-def _html(chart: Any) -> bytes:
-    buffer = StringIO()
+def _html(specification: Specification) -> bytes:
     options = {"renderer": "svg", "actions": {"export": True, "source": False, "compiled": False, "editor": False}}
-    chart.save(buffer, format="html", inline=True, embed_options=options, json_kwds={"cls": _ScriptSafe})
-    return buffer.getvalue().encode()
+    page = spec_to_mimebundle(
+        specification,
+        "html",
+        "vega-lite",
+        vega_version=alt.VEGA_VERSION,
+        vegaembed_version=alt.VEGAEMBED_VERSION,
+        vegalite_version=alt.VEGALITE_VERSION,
+        embed_options=options,
+        json_kwds={"cls": _ScriptSafe},
+        template="inline",
+    )
+    return page["text/html"].encode()
 
 
-def _json(chart: Any) -> bytes:
-    return str(chart.to_json()).encode()
+def _json(specification: Specification) -> bytes:
+    return json.dumps(specification, indent=2, sort_keys=True, ensure_ascii=False).encode()
 
 
-_WRITERS: dict[str, Callable[[Any], bytes]] = {"svg": _svg, "png": _png, "html": _html, "json": _json, "pdf": _pdf}
+_WRITERS: dict[str, Callable[[Specification], bytes]] = {
+    "svg": _svg, "png": _png, "html": _html, "json": _json, "pdf": _pdf,
+}  # fmt: skip

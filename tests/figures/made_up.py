@@ -122,9 +122,14 @@ def shares(players, condition="plain", study="study", intervals=True):
     )
 
 
+def svg_of(chart):
+    """The chart as an SVG file holds it."""
+    return files._svg(files.specification_of(chart))
+
+
 def texts(chart):
     """All text elements of a chart's SVG, as a reader would see them; lines of one name are joined."""
-    svg = files._svg(chart)
+    svg = svg_of(chart)
     return [
         "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     ]

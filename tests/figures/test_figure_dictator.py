@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 import pytest
-from made_up import marks, texts
+from made_up import marks, svg_of, texts
 
 from fishpool.analysis.dictator import Settings, compare_oracles, dictator_tables, read_pools
 from fishpool.documents import read_documents
@@ -258,8 +258,8 @@ def test_the_oracles_of_a_tournament_share_a_scale_of_payoffs_and_its_legend(nin
 def test_a_figure_fits_a_page_and_is_a_pdf_too(module, nine):
     chart = draw(module, nine)
     with alt.data_transformers.enable("default", max_rows=None):
-        assert files._pdf(chart).startswith(b"%PDF")
-        svg = files._svg(chart)
+        assert files._pdf(files.specification_of(chart)).startswith(b"%PDF")
+        svg = svg_of(chart)
     width = float(ElementTree.fromstring(svg).attrib["width"])
     smallest = min(map(float, re.findall(rb'font-size="([\d.]+)px"', svg)))
     assert smallest * min(1, style.WIDTH / width) * 72 / 96 >= 5  # points in print

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 import vl_convert
-from made_up import matchups, profiles, ranking, rounds, shares, texts
+from made_up import matchups, profiles, ranking, rounds, shares, svg_of, texts
 
 from fishpool.figures import files, rq09, rq10, rq11, style
 
@@ -53,8 +53,9 @@ def test_a_table_without_rows_says_that_there_is_no_data(figure):
 
 def test_the_svg_and_the_png_carry_the_description():
     chart = rq11.chart(shares(["<&>"]), ranking(["<&>"]))
-    assert ElementTree.fromstring(files._svg(chart)).get("aria-label") == chart.description
-    assert dict(chunks(files._png(chart)))[b"iTXt"] == b"Description" + bytes(5) + chart.description.encode()
+    specification = files.specification_of(chart)
+    assert ElementTree.fromstring(files._svg(specification)).get("aria-label") == chart.description
+    assert dict(chunks(files._png(specification)))[b"iTXt"] == b"Description" + bytes(5) + chart.description.encode()
 
 
 def chunks(png):
@@ -73,7 +74,8 @@ def test_a_pdf_has_the_size_of_the_svg_in_print_and_its_fonts_inside(tmp_path):
     files.save(chart, tmp_path / "figure", ["pdf"])
     assert [path.name for path in tmp_path.iterdir()] == ["figure.pdf"]
     pdf = (tmp_path / "figure.pdf").read_bytes()
-    width, height = (float(ElementTree.fromstring(files._svg(chart)).attrib[side]) for side in ("width", "height"))
+    image = ElementTree.fromstring(svg_of(chart))
+    width, height = (float(image.attrib[side]) for side in ("width", "height"))
     (box,) = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
     assert [float(side) for side in box] == [width * 72 / 96, height * 72 / 96]
     fonts = set(re.findall(rb"/FontName /[A-Z]{6}\+(\S+)", pdf))
@@ -82,7 +84,7 @@ def test_a_pdf_has_the_size_of_the_svg_in_print_and_its_fonts_inside(tmp_path):
 
 
 def test_groups_that_only_move_are_resolved_and_the_image_stays_the_same():
-    svg = files._svg(rq09.chart(matchups(PLAYERS), ranking(PLAYERS), rounds(PLAYERS))).decode()
+    svg = svg_of(rq09.chart(matchups(PLAYERS), ranking(PLAYERS), rounds(PLAYERS))).decode()
     image = ElementTree.fromstring(svg)
     files._flatten(image)
     assert depth(image) < depth(ElementTree.fromstring(svg))
@@ -111,7 +113,7 @@ def test_a_figure_fits_a_page_and_no_text_is_below_five_points(figure):
     players = [f"SuspiciousPlayer{number}" for number in range(22)]
     parts = [(players, "plain", "many"), (players, "noisy", "many")]
     parts += [(PLAYERS, f"condition_{number}", "few") for number in range(4)]
-    svg = files._svg(figure.chart(*(pl.concat([make(*part) for part in parts]) for make in TABLES[figure])))
+    svg = svg_of(figure.chart(*(pl.concat([make(*part) for part in parts]) for make in TABLES[figure])))
     width = float(ElementTree.fromstring(svg).attrib["width"])
     smallest = min(map(float, re.findall(rb'font-size="([\d.]+)px"', svg)))
     in_print = min(1, style.WIDTH / width)  # a wider figure is made smaller

@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
-from made_up import HOSTILE, marks, matchups, ranking, rounds, texts
+from made_up import HOSTILE, marks, matchups, ranking, rounds, svg_of, texts
 
-from fishpool.figures import files, rq09, style
+from fishpool.figures import rq09, style
 
 PLAYERS = ["Zed", "TitForTat", "Abe"]
 
@@ -132,4 +132,4 @@ def test_of_a_hundred_players_a_page_shows_the_first_and_says_so():
     every, _ = marks(chart.to_dict(), "rect", "mean_score")
     assert {row["player"] for row in every} == {row["opponent"] for row in every} == set(players[: style.MOST])
     assert "study: of 100 players the first 24 by rank are shown" in " ".join(chart.to_dict()["title"]["subtitle"])
-    assert len(files._svg(chart)) < 300_000
+    assert len(svg_of(chart)) < 300_000

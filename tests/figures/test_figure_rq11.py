@@ -1,7 +1,7 @@
 import polars as pl
-from made_up import HOSTILE, marks, ranking, shares, texts
+from made_up import HOSTILE, marks, ranking, shares, svg_of, texts
 
-from fishpool.figures import files, rq11
+from fishpool.figures import rq11
 
 PLAYERS = ["Zed", "TitForTat", "Abe"]
 
@@ -32,7 +32,7 @@ def test_what_has_no_interval_has_no_bar():
     spec = draw().to_dict()
     (bars,) = marks(spec, "rule", "low")
     assert {row["strategy"] for row in bars if row["low"] is not None} == {"Stay", "Leave"}
-    drawn = [files._svg(draw(intervals=intervals)).count(b'stroke-width="1.2"') for intervals in (True, False)]
+    drawn = [svg_of(draw(intervals=intervals)).count(b'stroke-width="1.2"') for intervals in (True, False)]
     legend = 2  # symbols, as thick as a bar
     assert drawn == [2 * len(PLAYERS) + legend, legend]
 

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from made_up import svg_of
 
-from fishpool.figures import files, style
+from fishpool.figures import style
 from fishpool.figures.files import save
 
 HONEST = "honest_sustainable"
@@ -146,7 +147,7 @@ def test_the_lines_of_the_last_rounds_bear_their_names_and_no_name_lies_on_anoth
 
 @pytest.mark.parametrize("question", STUDIES)
 def test_a_figure_fits_a_page_and_no_text_is_below_five_points(question, frames):
-    svg = files._svg(module(question).chart(**frames(question)))
+    svg = svg_of(module(question).chart(**frames(question)))
     width = float(ElementTree.fromstring(svg).attrib["width"])
     smallest = min(map(float, re.findall(rb'font-size="([\d.]+)px"', svg)))
     assert smallest * min(1, style.WIDTH / width) * 72 / 96 >= 5  # a wider figure is made smaller in print
