@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fishpool.files import FileFault
-from fishpool.screen import screen, visible, wrapped
+from fishpool.screen import one_line, screen, visible, wrapped
 
 if TYPE_CHECKING:
     import duckdb
@@ -288,8 +288,7 @@ def _did_you_mean(candidates: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= 600 else f"{line[:598]}.."
+    return one_line(text, 600)
 
 
 def _cell(value: Any) -> str:

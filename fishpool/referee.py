@@ -110,9 +110,8 @@ async def ask(player: Player, view: Mapping[str, Any], legal: Callable[[Any], An
             while True:
                 turn = replace(turn, attempts=len(replies) + 1)
                 shown = {**view, "error": turn.fault} if replies else view
-                reply = await player.act(
-                    json.loads(json.dumps(shown))
-                )  # its own: what it writes there is seen by nobody
+                # A copy of its own: what it writes there is seen by nobody.
+                reply = await player.act(json.loads(json.dumps(shown)))
                 reading = player.read(reply, legal)
                 replies.append((reply, reading))
                 turn = replace(turn, fault=reading.fault, replies=tuple(replies))

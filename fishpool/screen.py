@@ -46,6 +46,12 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def one_line(text: object, most: int) -> str:
+    """What something says as one visible line of at most so many characters."""
+    line = visible(" ".join(str(text).split()))
+    return line if len(line) <= most else f"{line[: most - 2]}.."
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Visible lines of at most `width` columns, with every character of the text; line ends begin a new line."""
     return [part for line in text.split("\n") for part in _cut(visible(line), width)]

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from fishpool.screen import visible
+from fishpool import screen
 
 _HEADER, _FRAME = 32, 24  # bytes of a log before its frames, and of a frame before its page
 _PAGE = 4096  # bytes, unless the log says something else
@@ -28,8 +28,7 @@ def fault_of(connection: sqlite3.Connection) -> str:
 
 def one_line(said: object) -> str:
     """SQLite's words on one line and not too long: where a schema is damaged it quotes all of it."""
-    line = visible(" ".join(str(said).split()))
-    return line if len(line) <= 200 else f"{line[:198]}.."
+    return screen.one_line(said, 200)
 
 
 def drops_commits(path: Path) -> bool:
