@@ -1,11 +1,11 @@
-"""Fish pools played in memory, with their metric tables by the workflow's SQL; and copies of the checkout to run it in.
+"""Fish pools played in memory, with their metric tables by the workflow's SQL; copies of the checkout; a browser.
 
 Of a finished run of the small study there is one, which is copied, with all times, for each test that edits something.
 """
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,3 +164,16 @@ def played(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Che
         outcome = model_study.play(model_study.place(checkout, server.address))
         assert outcome.code == 0, outcome.text
         return checkout, server.calls, model_study.records(checkout)
+
+
+@pytest.fixture(scope="module")  # its event loop runs as long as it does, and others begin their own
+def chromium() -> Iterator[Any]:
+    """A real browser of the system's, for pages that must run no script of others and ask the network for nothing."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium here")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

@@ -5,12 +5,10 @@ and every input that once made a reader fail.
 """
 
 import io
-import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
-EFFORT = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 CORPUS = Path(__file__).parent / "corpus"
 
 # What readers of JSON, of fences and of thinking take as a sign, and what no text should hold.

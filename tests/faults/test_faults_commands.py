@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from fault_mutations import EFFORT
+from effort import EFFORT
 
 from fishpool import cli, study
 

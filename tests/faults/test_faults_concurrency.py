@@ -18,6 +18,7 @@ from contextlib import closing
 import duckdb
 import model_study
 import pytest
+from effort import EFFORT
 from workflow_checkout import POOL, REPOSITORY, Checkout, contents
 
 from fishpool import cli, database
@@ -32,7 +33,6 @@ from clients import COOPERATE, HttpAgent, always
 
 pytestmark = pytest.mark.faults
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 ASK_MANY = REPOSITORY / "tests" / "models" / "ask_many.py"
 
 
@@ -101,7 +101,7 @@ def test_readers_of_a_run_that_is_writing_find_whole_tables_and_a_second_run_is_
     print({name: sum(one == (name, 0) for one in codes) for name in dict(codes)}, "of", len(codes))
 
 
-@pytest.mark.skipif(FAULTS < 2, reason="takes a minute; FISHPOOL_FAULTS=2 or more asks for it")
+@pytest.mark.skipif(EFFORT < 2, reason="takes a minute; FISHPOOL_FAULTS=2 or more asks for it")
 @pytest.mark.workflow
 def test_two_runs_in_one_folder_whose_lock_was_removed_too_early_end_with_the_same_bytes(half, pool, tmp_path):
     """Against the manual's advice; what one run takes away from the other is made again by the next."""
@@ -152,7 +152,7 @@ def test_who_reads_a_database_keeps_it_while_it_is_replaced(pool, tmp_path):
 
 def test_of_many_processes_on_one_journal_some_are_killed_and_the_others_agree(tmp_path):
     chance, keys = random.Random(5), 500
-    for attempt in range(FAULTS):
+    for attempt in range(EFFORT):
         journal, calls = tmp_path / f"{attempt}.sqlite", tmp_path / f"{attempt}.calls"
         running = [in_the_background(ASK_MANY, journal, calls, keys, 0.002) for _ in range(8)]
         killed = running[:3]

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 import yaml
 from canned_model import canned
-from fault_mutations import EFFORT, mutated
+from effort import EFFORT
+from fault_mutations import mutated
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

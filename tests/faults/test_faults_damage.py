@@ -5,7 +5,6 @@ Every kind of file that a study keeps is made by its own writer, damaged at rand
 What they then say is one sentence with the name of the file. What a disk refuses to write is in test_faults_disk.py.
 """
 
-import os
 import random
 import shutil
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from effort import EFFORT
 from kept_files import ask_all, play_matches
 from scripted_backend import MODEL
 
@@ -35,7 +35,6 @@ from fishpool.tabulate import tabulate
 
 pytestmark = pytest.mark.faults
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 SEED = 1
 SENTENCES = (FileFault, Stop, StoreError, ask.QueryError)  # what the commands and jobs show as one sentence
 
@@ -215,10 +214,10 @@ KINDS = {
 def damages(sizes: dict[Path, int], kind: Kind, chance: random.Random) -> Iterator[tuple[Path, int, bool]]:
     """(file, place, whether it is cut there or the bit is flipped), the larger files more often."""
     files, weights = list(sizes), list(sizes.values())
-    for _ in range(kind.flips * FAULTS):
+    for _ in range(kind.flips * EFFORT):
         (file,) = chance.choices(files, weights)
         yield file, chance.randrange(8 * sizes[file]), False
-    for number in range(kind.cuts * FAULTS):
+    for number in range(kind.cuts * EFFORT):
         file = files[number % len(files)]
         yield file, 0 if number < len(files) else chance.randrange(sizes[file]), True
 
@@ -291,7 +290,7 @@ def test_a_log_that_is_cut_short_costs_its_last_replies_and_no_others(tmp_path, 
     contents = {file: file.read_bytes() for file in tmp_path.iterdir()}
     first = read_journal(tmp_path)
     chance, kept = random.Random(SEED), Counter()
-    for _ in range(30 * FAULTS):
+    for _ in range(30 * EFFORT):
         restore(tmp_path, contents)
         log.write_bytes(contents[log][: chance.randrange(len(contents[log]))])
         again = read_journal(tmp_path)

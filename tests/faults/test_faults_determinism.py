@@ -5,17 +5,16 @@ Of the database the rows are compared, because DuckDB's own files differ from on
 study, which takes minutes, is run where FISHPOOL_FAULTS asks for ten times as much or more.
 """
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
+from effort import EFFORT
 from workflow_checkout import Checkout, contents
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
-LONG = pytest.mark.skipif(FAULTS < 10, reason="takes minutes; FISHPOOL_FAULTS=10 or more asks for it")
+LONG = pytest.mark.skipif(EFFORT < 10, reason="takes minutes; FISHPOOL_FAULTS=10 or more asks for it")
 ONE = {"PYTHONHASHSEED": "0", "TZ": "America/New_York", "LC_ALL": "C.UTF-8"}
 OTHER = {"PYTHONHASHSEED": "12345", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}
 

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from effort import EFFORT
 from kept_files import ask_all, play_matches
 from small_disk import Disk, forked, on_disk, run, script
 from workflow_checkout import CONFIG, Checkout, contents
@@ -37,7 +38,6 @@ from fishpool.terminal import Console
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 SEED = 1
 MEGABYTES = 64
 DRAWING = ("scripts/draw.py", "scripts/report.py")
@@ -278,7 +278,7 @@ def tried(counted: Counter[str] | None, what: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_may_not_write_says_so_and_leaves_nothing_half(name, tmp_path):
     (tmp_path / "results").mkdir()
-    counted = on_disk(tmp_path / "results", MEGABYTES, try_command, name, FAULTY * FAULTS)
+    counted = on_disk(tmp_path / "results", MEGABYTES, try_command, name, FAULTY * EFFORT)
     tried(counted, name)
 
 
@@ -287,9 +287,9 @@ def test_a_job_that_may_not_write_says_so_and_leaves_nothing_half(finished, tmp_
     (root / "results").mkdir()
     commands = jobs(finished)
     assert len({arguments[0] for arguments in commands.values()}) == 7
-    for message, arguments in (one_of_each_program(commands) if FAULTS == 1 else commands).items():
+    for message, arguments in (one_of_each_program(commands) if EFFORT == 1 else commands).items():
         # Drawing takes seconds, and writes as the others do.
-        faults = ("full",) if FAULTS == 1 and arguments[0] in DRAWING else FAULTY * FAULTS
+        faults = ("full",) if EFFORT == 1 and arguments[0] in DRAWING else FAULTY * EFFORT
         counted = on_disk(root / "results", MEGABYTES, try_job, root, finished.results, arguments, faults)
         tried(counted, message)
 
@@ -306,18 +306,18 @@ def try_pipeline(disk: Disk, checkout: Checkout, free: int, options: Sequence[st
 
 def test_a_pipeline_on_a_full_disk_goes_on_when_there_is_room(fresh, finished):
     """To its tables of records; to its end where FISHPOOL_FAULTS asks for more."""
-    options, folders = (("--until", "tabulate"), ("jsonl",)) if FAULTS == 1 else ((), ("jsonl", "parquet", "figures"))
+    options, folders = (("--until", "tabulate"), ("jsonl",)) if EFFORT == 1 else ((), ("jsonl", "parquet", "figures"))
     size = sum(file.stat().st_size for name in folders for file in (finished.results / name).rglob("*.*"))
     chance, whole = random.Random(SEED), contents(finished.results)
     fresh.results.mkdir()
-    for _ in range(FAULTS):
+    for _ in range(EFFORT):
         found = on_disk(fresh.results, MEGABYTES, try_pipeline, fresh, chance.randrange(size), options)
         if found is None:
             pytest.skip("no disk can be mounted here: neither root nor user namespaces")
         said, made = found
         assert "Traceback" not in said, said
         assert "No space left on device" in said
-        assert made == (whole if FAULTS > 1 else {name: whole[name] for name in made})
+        assert made == (whole if EFFORT > 1 else {name: whole[name] for name in made})
         assert len(made) > 20
         shutil.rmtree(fresh.root / ".snakemake")
 

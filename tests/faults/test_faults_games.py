@@ -19,7 +19,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from fault_mutations import EFFORT, Held, mutated
+from effort import EFFORT
+from fault_mutations import Held, mutated
 from strict_json import strictly
 
 from fishpool import records, referee

@@ -9,9 +9,7 @@ import html
 import io
 import json
 import lzma
-import os
 import re
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ import hostile_study
 import polars as pl
 import pytest
 import yaml
+from effort import EFFORT
 from hostile_study import KEY, Made
 from hostile_texts import LONE_SURROGATE, OWNED, SOME, TEXTS
 from hypothesis import example, given, settings
@@ -45,16 +44,14 @@ from fishpool.screen import visible, wrapped
 
 pytestmark = pytest.mark.faults
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ANY_TEXT = st.text() | st.sampled_from(list(TEXTS.values()))
-CASES = settings(deadline=None, derandomize=True, max_examples=200 * FAULTS)
+CASES = settings(deadline=None, derandomize=True, max_examples=200 * EFFORT)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     root = tmp_path_factory.mktemp("hostile")
-    return hostile_study.make_by_snakemake(root) if FAULTS >= 10 else hostile_study.make(root)
+    return hostile_study.make_by_snakemake(root) if EFFORT >= 10 else hostile_study.make(root)
 
 
 @pytest.fixture
@@ -221,7 +218,7 @@ def test_names_that_become_columns_are_text_too(here: Made, capsys: pytest.Captu
 
 
 def test_a_name_in_a_sentence_about_a_query_is_text(here: Made, capsys: pytest.CaptureFixture[str]) -> None:
-    for text in list(TEXTS.values())[:: 1 if FAULTS > 1 else 4]:
+    for text in list(TEXTS.values())[:: 1 if EFFORT > 1 else 4]:
         quoted = text.replace('"', '""').replace("\0", "")
         for query in (f'SELECT "{quoted}" FROM turns', f'FROM "{quoted}"', f"SELECT '{text}'::INTEGER", text):
             code, out, err = fishpool(capsys, "sql", query)
@@ -364,17 +361,6 @@ def test_the_report_holds_every_text_and_no_element_of_theirs(made: Made) -> Non
     assert [name for name, text in TEXTS.items() if in_lines(text).strip() not in whole] == []
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[SimpleNamespace]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
 @pytest.mark.browser
 def test_in_a_browser_the_report_and_its_replays_run_no_script_and_ask_for_nothing(
     made: Made, chromium: SimpleNamespace
@@ -413,7 +399,7 @@ def wrong(said: list[str]) -> list[str]:
 
 @pytest.mark.browser
 def test_in_a_browser_the_figures_run_no_script_and_ask_for_nothing(made: Made, chromium: SimpleNamespace) -> None:
-    for file in sorted((made.results / "figures").glob("rq*.html"))[:: 1 if FAULTS >= 10 else 3]:
+    for file in sorted((made.results / "figures").glob("rq*.html"))[:: 1 if EFFORT >= 10 else 3]:
         said: list[str] = []
         asked: set[str] = set()
         window = chromium.new_page()
@@ -481,7 +467,7 @@ def test_a_person_with_a_name_that_cannot_be_is_refused_by_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     against = () if option == "--against" else ("--against", "TitForTat")
-    for name in CANNOT_BE if FAULTS > 1 else CANNOT_BE[::6]:
+    for name in CANNOT_BE if EFFORT > 1 else CANNOT_BE[::6]:
         code, out, err = fishpool(capsys, "play", "prisoners_dilemma", *against, f"{option}={TEXTS[name]}")
         assert (code, out) == (2, ""), name
         assert err.endswith("\n")

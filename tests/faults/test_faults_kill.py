@@ -15,12 +15,11 @@ from pathlib import Path
 
 import model_study
 import pytest
+from effort import EFFORT
 from model_study import CONCURRENCY
 from workflow_checkout import POOL, Checkout, contents
 
 pytestmark = [pytest.mark.faults, pytest.mark.workflow]
-
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
 
 
 def kill(process: subprocess.Popen[str], *, alone: bool = False) -> bool:
@@ -70,23 +69,23 @@ def kill_again_and_again(sources, folder, undisturbed, kills, chain, most_jobs, 
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(sources, pool, tmp_path):
-    kill_again_and_again(sources, tmp_path, contents(pool.results), 6 * FAULTS, 6, 4, 1.5, config=POOL)
+    kill_again_and_again(sources, tmp_path, contents(pool.results), 6 * EFFORT, 6, 4, 1.5, config=POOL)
 
 
-@pytest.mark.skipif(FAULTS < 10, reason="takes hours; FISHPOOL_FAULTS=10 or more asks for it")
+@pytest.mark.skipif(EFFORT < 10, reason="takes hours; FISHPOOL_FAULTS=10 or more asks for it")
 def test_the_default_study_that_is_killed_again_and_again_ends_with_the_same_bytes(sources, tmp_path):
     """Ten times as often as FISHPOOL_FAULTS says."""
     options = ("--configfile", "config/config.yaml")
     first = Checkout(shutil.copytree(sources, tmp_path / "undisturbed"))
     outcome = first.snakemake(*options, config=(), timeout=3_000)
     assert outcome.code == 0, outcome.text
-    kill_again_and_again(sources, tmp_path, contents(first.results), 10 * FAULTS, 25, 8, 12.0, *options, config=())
+    kill_again_and_again(sources, tmp_path, contents(first.results), 10 * EFFORT, 25, 8, 12.0, *options, config=())
 
 
 def test_a_live_model_study_that_is_killed_again_and_again_pays_for_no_reply_twice(fresh, played, tmp_path):
     """Nobody asks again for what the journal has; a kill costs no more than the requests that were under way."""
     _, calls, undisturbed = played
-    chance, kills = random.Random(7), 4 * FAULTS
+    chance, kills = random.Random(7), 4 * EFFORT
     log, after = tmp_path / "log", []  # each kill: how often the server had been asked, what the journal held
     with model_study.serving(tmp_path, latency=0.03) as server:
         model_study.place(fresh, server.address)
@@ -118,7 +117,7 @@ def test_a_live_model_study_that_is_killed_again_and_again_pays_for_no_reply_twi
 def test_a_replayed_model_study_that_is_killed_again_and_again_is_the_same(fresh, played, tmp_path):
     other, _, undisturbed = played
     model_study.replay(fresh, other.root / "results" / "journal.sqlite")
-    chance, kills, log, made = random.Random(8), 3 * FAULTS, tmp_path / "log", 0
+    chance, kills, log, made = random.Random(8), 3 * EFFORT, tmp_path / "log", 0
     for _ in range(kills):
         with log.open("w") as output, model_study.start(fresh, output) as process:
             wait_for_jobs(process, log, chance.randint(0, 3))

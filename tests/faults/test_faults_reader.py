@@ -16,7 +16,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from fault_mutations import EFFORT, TOKENS, Held, mutated, seeds
+from effort import EFFORT
+from fault_mutations import TOKENS, Held, mutated, seeds
 from strict_json import STRICT, in_rust, same, sound, strictly
 
 from fishpool import records

@@ -24,6 +24,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from effort import EFFORT
 from workflow_checkout import contents
 
 from fishpool import cli, database, records, study
@@ -43,8 +44,7 @@ from fishpool.tabulate import FaultyRecords, tabulate
 
 pytestmark = pytest.mark.faults
 
-FAULTS = int(os.environ.get("FISHPOOL_FAULTS", "1"))
-SIZES = 4 * FAULTS  # at which a writer is killed
+SIZES = 4 * EFFORT  # at which a writer is killed
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}  # audit events
 
 # Libraries are imported once; each writer is a fork of the process that has them, before they start threads.
@@ -324,7 +324,7 @@ def games_of_person(folder):
 
 def test_an_arena_that_is_killed_has_every_turn_that_it_accepted_and_goes_on(tmp_path):
     killed = 0
-    for step in range(1, steps_of(serve_match, prepare_arena, tmp_path / "counted") + 1, max(1, 4 // FAULTS)):
+    for step in range(1, steps_of(serve_match, prepare_arena, tmp_path / "counted") + 1, max(1, 4 // EFFORT)):
         folder = tmp_path / str(step)
         folder.mkdir()
         prepare_arena(folder)
