@@ -31,7 +31,7 @@ def test_a_study_through_slurm_makes_the_same_as_on_one_machine(on_cluster, sour
 
 @pytest.mark.skipif(
     os.environ.get("FISHPOOL_SLURM") != "default",
-    reason="takes half an hour; FISHPOOL_SLURM=default runs it",
+    reason="takes 20 minutes; FISHPOOL_SLURM=default runs it",
 )
 def test_the_default_studies_through_slurm_make_the_same_as_on_one_machine(on_cluster):
     default = ("--configfile", "config/config.yaml")
