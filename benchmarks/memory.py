@@ -1,11 +1,12 @@
 """How much memory each step takes, by number of games: peak resident of the workflow's own programs, run one by one.
 
-Nothing but the output may grow with the number of games. It compares nothing and has no alternative; the figure beside
-the JSON draws peaks against turns.
+Play, conversion and queries are bounded; `solve`, the strategy shares, holds the table of turns. It compares
+nothing and has no alternative; the figure beside the JSON draws peaks against turns.
 
     python benchmarks/memory.py [numbers of shards...]
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from fishpool.runners.prisoners_dilemma import number_of_runs
 
 SHARDS = (2, 8, 32)
 SEEDS_OF_A_SHARD = 20
+STRATEGY_SET = ["Cooperator", "Defector", "TitForTat", "Grudger", "WinStayLoseShift", "Alternator"]
 
 
 def main(sizes: list[int]) -> None:
@@ -36,13 +38,18 @@ def steps(number: int) -> list[dict[str, object]]:
         blocks = [range(i, i + SEEDS_OF_A_SHARD) for i in range(0, number * SEEDS_OF_A_SHARD, SEEDS_OF_A_SHARD)]
         sums = [str(write_shard(folder / str(i), block) / "SHA256SUMS") for i, block in enumerate(blocks)]
         whole = a_shard(range(number * SEEDS_OF_A_SHARD))
-        turns, runs, individual = (folder / f"{table}.parquet" for table in ("turns", "runs", "pd_individual"))
+        turns, runs, individual, shares = (
+            folder / f"{table}.parquet" for table in ("turns", "runs", "pd_individual", "pd_strategy_shares")
+        )
         both = ["--table=turns", f"--output={turns}", "--table=runs", f"--output={runs}"]
         metric = [f"--sql={SQL / 'pd_individual.sql'}", f"--output={individual}"]
+        estimate = ["--function=strategy_frequencies.shares_of_players", f"--output={shares}"]
+        strategies = f"--parameters={json.dumps({'strategy_set': STRATEGY_SET})}"
         commands = {
             "play": ["play.py", f"--shard={whole.to_json()}", f"--directory={folder / 'whole'}"],
             "tabulate": ["tabulate.py", "--game=prisoners_dilemma", *both, *sums],
             "query": ["query.py", *metric, f"turns={turns}", f"runs={runs}"],
+            "solve": ["solve.py", *estimate, strategies, f"turns={turns}", f"pd_individual={individual}"],
         }
         found = []
         for step, (program, *arguments) in commands.items():
@@ -63,7 +70,7 @@ def draw(rows: list[dict[str, object]]) -> None:
         .encode(
             x=alt.X("turns:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")),
             y=alt.Y("peak_mib:Q", axis=alt.Axis(title="peak resident memory (MiB)")),
-            color=alt.Color("step:N", title=None, sort=["play", "tabulate", "query"]),
+            color=alt.Color("step:N", title=None, sort=["play", "tabulate", "query", "solve"]),
         )
         .properties(width=320, height=200)
     )

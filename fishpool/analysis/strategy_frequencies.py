@@ -175,20 +175,30 @@ def shares_of_players(turns: pl.DataFrame, sides: pl.DataFrame, strategy_set: Se
     """`strategy_shares` from the tables `turns` and `pd_individual` of one or more conditions.
 
     Self-play and void matches are left out; a choice that was accepted counts, also in a round that was not scored.
+    Players are estimated one after the other, so that the memory is hardly more than that of the two tables.
     """
     import polars as pl
 
-    other = turns[np.arange(len(turns)) ^ 1]  # both agents of a round stand next to each other
-    if not (turns["run_id"].equals(other["run_id"]) and turns["round"].equals(other["round"])):
-        raise ValueError("turns: two rows of one round do not follow each other; rebuild the table from the records")
-    counted = sides.filter(pl.col("outcome") != "void", pl.col("player") != pl.col("opponent"))
-    return strategy_shares(
-        turns.select("run_id", "agent", "player", "round", "choice")
-        .with_columns(other_choice=other["choice"])
-        .drop_nulls("choice")
-        .join(counted.select("study", "condition", "seed", "run_id", "agent"), on=["run_id", "agent"]),
-        strategy_set,
+    unit = ["run_id", "agent"]
+    for name in ("run_id", "round"):  # both agents of a round stand next to each other
+        if not turns[name].gather_every(2).equals(turns[name].gather_every(2, offset=1)):
+            raise ValueError(
+                "turns: two rows of one round do not follow each other; rebuild the table from the records"
+            )
+    choices = turns.select(*unit, "player", "round", "choice").with_columns(
+        other_choice=turns["choice"][np.arange(len(turns)) ^ 1]
     )
+    counted = sides.filter(pl.col("outcome") != "void", pl.col("player") != pl.col("opponent"))
+    counted = counted.select(*unit, "player", "study", "condition", "seed")
+    return pl.concat(
+        strategy_shares(
+            choices.filter(pl.col("choice").is_not_null() & pl.col("player").is_in(one)).join(
+                counted.filter(pl.col("player").is_in(one)).drop("player"), on=unit
+            ),
+            strategy_set,
+        )
+        for one in [[], *([player] for player in counted["player"].unique())]  # [] has no rows, but the columns
+    ).sort("study", "condition", "player", maintain_order=True)
 
 
 def _agreements(
