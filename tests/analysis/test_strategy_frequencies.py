@@ -424,20 +424,22 @@ def test_no_rows_give_an_empty_table_of_the_same_columns():
     assert strategy_shares(frame.clear(), SET).schema == strategy_shares(frame, SET).schema
 
 
-def test_self_play_and_void_matches_are_left_out():
-    def match(run, players, choices, outcome):
-        turns = [
-            {"run_id": run, "round": r, "agent": agent, "player": player, "choice": made or None}
-            for r, both in enumerate(choices, start=1)
-            for agent, player, made in zip(("ann", "bob"), players, both, strict=True)
-        ]
-        sides = [
-            {"study": "s", "condition": "c", "seed": 0, "run_id": run, "agent": agent, "player": player,
-             "opponent": opponent, "outcome": outcome}
-            for agent, player, opponent in zip(("ann", "bob"), players, players[::-1], strict=True)
-        ]  # fmt: skip
-        return pl.DataFrame(turns), pl.DataFrame(sides)
+def match(run, players, choices, outcome):
+    """The rows of `turns` and `pd_individual` of one match."""
+    turns = [
+        {"run_id": run, "round": r, "agent": agent, "player": player, "choice": made or None}
+        for r, both in enumerate(choices, start=1)
+        for agent, player, made in zip(("ann", "bob"), players, both, strict=True)
+    ]
+    sides = [
+        {"study": "s", "condition": "c", "seed": 0, "run_id": run, "agent": agent, "player": player,
+         "opponent": opponent, "outcome": outcome}
+        for agent, player, opponent in zip(("ann", "bob"), players, players[::-1], strict=True)
+    ]  # fmt: skip
+    return pl.DataFrame(turns), pl.DataFrame(sides)
 
+
+def test_self_play_and_void_matches_are_left_out():
     c, d = "cooperate", "defect"
     matches = [
         match("counted", ("copycat", "wall"), [(c, d), (d, d), (d, "")], "draw"),
@@ -450,3 +452,16 @@ def test_self_play_and_void_matches_are_left_out():
         ("copycat", "TitForTat", 1),
         ("wall", "Defector", 1),
     ]
+
+
+@pytest.mark.parametrize("rows", [slice(1, None), [0, 2, 1, 3]])
+def test_rows_of_a_round_that_do_not_follow_each_other_are_refused(rows):
+    both, sides = match("m", ("copycat", "wall"), [("cooperate", "defect"), ("defect", "defect")], "loss")
+    with pytest.raises(ValueError, match="two rows of one round do not follow each other"):
+        shares_of_players(both[rows], sides, SET)
+
+
+def test_where_nobody_is_counted_the_table_has_its_columns_and_no_rows():
+    nobody = shares_of_players(*match("m", ("wall", "wall"), [("defect", "defect")], "draw"), SET)
+    assert nobody.is_empty()
+    assert nobody.schema == strategy_shares(turns("copycat", ["C"], ["C"]), SET).schema
