@@ -91,7 +91,9 @@ def resampled_ratios(numerators: ArrayLike, denominators: ArrayLike, *, draws: i
     Arguments as in `bootstrap_ratio`. Returns arrays of shape (cells,) and (cells, draws); column b of the second
     belongs to the same resampled clusters in every cell. NaN where the denominator is 0.
     """
-    return _replicates(*_whole_cells(numerators, denominators), draws)
+    top, bottom, exponent = _whole_cells(numerators, denominators)
+    statistic, replicates = _replicates(top, bottom, draws)
+    return np.asarray(np.ldexp(statistic, exponent)), np.asarray(np.ldexp(replicates, exponent[:, None]))
 
 
 def _whole_cells(numerators: ArrayLike, denominators: ArrayLike) -> tuple[_Floats, _Floats, NDArray[np.intp]]:
@@ -138,7 +140,7 @@ def _bca(
     top: _Floats, bottom: _Floats, exponent: NDArray[np.intp], draws: int, level: float
 ) -> tuple[_Floats, _Floats]:
     """The interval of cells that vary; (cells, clusters) to (cells,). Efron and Tibshirani, equations 14.9 to 14.15."""
-    statistic, replicates = _replicates(top, bottom, exponent, draws)
+    statistic, replicates = _replicates(top, bottom, draws)
     below = (replicates < statistic[:, None]).sum(axis=1)
     equal = (replicates == statistic[:, None]).sum(axis=1)
     valid = draws - np.isnan(replicates).sum(axis=1)
@@ -154,7 +156,8 @@ def _bca(
         index = place.astype(np.intp)
         left = np.take_along_axis(replicates, index[:, None], axis=1)[:, 0]
         right = np.take_along_axis(replicates, np.minimum(index + 1, valid - 1)[:, None], axis=1)[:, 0]
-        return np.asarray(left + (right - left) * (place - index))
+        # The unit comes last, so that nothing overflows before an end that does.
+        return np.asarray(np.ldexp(left + (right - left) * (place - index), exponent))
 
     return endpoint(ndtri(tail)), endpoint(ndtri(1 - tail))
 
@@ -167,15 +170,14 @@ def _acceleration(top: _Floats, bottom: _Floats) -> _Floats:
     return np.asarray((influence**3).sum(axis=1) / (6 * (influence**2).sum(axis=1) ** 1.5))
 
 
-def _replicates(top: _Floats, bottom: _Floats, exponent: NDArray[np.intp], draws: int) -> tuple[_Floats, _Floats]:
-    """Statistic and replicates; (cells, clusters) to (cells,) and (cells, draws)."""
+def _replicates(top: _Floats, bottom: _Floats, draws: int) -> tuple[_Floats, _Floats]:
+    """Statistic and replicates, without the exponent; (cells, clusters) to (cells,) and (cells, draws)."""
     cells, clusters = top.shape
 
     def ratio(weights: _Floats) -> _Floats:
         """`weights` has shape (clusters, draws)."""
         below = bottom @ weights
-        quotient = np.divide(top @ weights, below, out=np.full(below.shape, np.nan), where=below > 0)
-        return np.asarray(np.ldexp(quotient, exponent[:, None]))
+        return np.divide(top @ weights, below, out=np.full(below.shape, np.nan), where=below > 0)
 
     replicates = np.empty((cells, draws))
     for block in _blocks(draws, max(1, _BLOCK // max(1, clusters))):
