@@ -242,13 +242,16 @@ def _solve(game: str, connection: duckdb.DuckDBPyConnection) -> dict[str, pl.Dat
     read = {table: connection.table(table).pl() for table in there}
     made: dict[str, pl.DataFrame] = {}
     if game == "prisoners_dilemma":
-        sides = read["pd_individual"]
-        shares = strategy_frequencies.shares_of_players(read["turns"], sides, strategy_set=["Cooperator", "Defector"])
+        sides = read["pd_individual"].lazy()
+        shares = strategy_frequencies.shares_of_players(
+            read["turns"].lazy(), sides, strategy_set=["Cooperator", "Defector"]
+        )
         made = {"pd_strengths": ranking.rank_players(sides), "pd_strategy_shares": shares}
     elif game == "commons":
-        made = {"contrasts": contrasts.contrasts(read["commons_observations"], [])}
+        made = {"contrasts": contrasts.contrasts(read["commons_observations"].lazy(), [])}
     elif game == "dictator":
-        agreement = dictator.compare_oracles(read["dictator_decisions"].clear(1))  # an oracle that decided nothing
+        nothing = read["dictator_decisions"].clear(1)  # of an oracle that decided nothing
+        agreement = dictator.compare_oracles(nothing.lazy())
         made = {**dictator.dictator_tables([]), "dictator_agreement": agreement}
     return {table: frame for table, frame in made.items() if table not in there}
 

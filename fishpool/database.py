@@ -55,12 +55,17 @@ def query_in_turn(metrics: Mapping[Path, Path], tables: Mapping[str, Sequence[Pa
                 connection.table(file.stem).write_parquet(str(part), compression="zstd")
 
 
-def read(table_files: Sequence[Path]) -> pl.DataFrame:
-    """The rows of one table from its Parquet files, in order."""
+def scan(table_files: Sequence[Path]) -> pl.LazyFrame:
+    """The rows of one table in its Parquet files, in order, of which only what is asked for is read."""
     import polars as pl
 
     seals.check(table_files)
-    return pl.concat([pl.read_parquet(file) for file in table_files], how="diagonal")
+    return pl.concat([pl.scan_parquet(file) for file in table_files], how="diagonal")
+
+
+def read(table_files: Sequence[Path]) -> pl.DataFrame:
+    """The rows of one table from its Parquet files, in order."""
+    return scan(table_files).collect()
 
 
 def write(rows: pl.DataFrame, file: Path) -> None:

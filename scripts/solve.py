@@ -1,7 +1,7 @@
 """Compute one table that SQL cannot: solve.py --function MODULE.FUNCTION --output FILE [--parameters J] TABLE=FILE...
 
-The function, one of fishpool.analysis, gets the input tables as frames in the order given, the parameters (JSON) by
-name, and returns a frame.
+The function, one of fishpool.analysis, gets the input tables as lazy frames in the order given, the parameters
+(JSON) by name, and returns a frame.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import json
 from importlib import import_module
 from pathlib import Path
 
-from fishpool.database import read, write
+from fishpool.database import scan, write
 from fishpool.files import run
 from fishpool.inputs import add_tables, grouped
 
@@ -23,7 +23,7 @@ def main() -> None:
     arguments = parser.parse_args()
     module, _, name = arguments.function.rpartition(".")
     solve = getattr(import_module(f"fishpool.analysis.{module}"), name)
-    tables = {table: read(files) for table, files in grouped(arguments.tables).items()}
+    tables = {table: scan(files) for table, files in grouped(arguments.tables).items()}
     write(solve(*tables.values(), **arguments.parameters), arguments.output)
 
 

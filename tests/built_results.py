@@ -55,7 +55,7 @@ def build(results: Path, monkeypatch) -> study.Config:
     tables = database.tables_in(results / "parquet")
     file = results / "parquet" / "contrasts.parquet"
     declared = [contrast for one in config.studies for contrast in one.contrasts]
-    database.write(contrasts(database.read(tables["commons_observations"]), declared=declared), file)
+    database.write(contrasts(database.scan(tables["commons_observations"]), declared=declared), file)
     govsim = SQL / "commons" / "commons_govsim.sql"
     database.query_in_turn({govsim: results / "parquet" / "commons_govsim.parquet"}, tables)
     tables = database.tables_in(results / "parquet")
@@ -88,7 +88,7 @@ def _condition(results, one, condition):
     if one.game == "prisoners_dilemma":
         query("prisoners_dilemma/pd_individual")
         strengths = file("pd_strengths")
-        database.write(rank_players(database.read(tables["pd_individual"])), strengths)
+        database.write(rank_players(database.scan(tables["pd_individual"])), strengths)
         tables["pd_strengths"] = [strengths]
         query(*(f"prisoners_dilemma/pd_{name}" for name in ("matchups", "ranking", "rounds", "profiles")))
     if one.game == "dictator":

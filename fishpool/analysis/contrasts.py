@@ -60,7 +60,7 @@ class Comparison:
     note: str
 
 
-def contrasts(commons_observations: pl.DataFrame, declared: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def contrasts(commons_observations: pl.LazyFrame, declared: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """One row a declared contrast (keys question, study, metric, a, b and perhaps player), with the columns of SCHEMA.
 
     `commons_observations` has a row a metric, run and player (none: all agents). p_holm is corrected over all contrasts
@@ -68,11 +68,15 @@ def contrasts(commons_observations: pl.DataFrame, declared: Sequence[Mapping[str
     """
     rows = []
     for contrast in declared:
-        chosen = commons_observations.filter(
-            pl.col("study") == contrast["study"],
-            pl.col("metric") == contrast["metric"],
-            pl.col("player").eq_missing(pl.lit(contrast.get("player"))),
-        ).select("condition", "seed", value=pl.col("numerator") / pl.col("denominator"))
+        chosen = (
+            commons_observations.filter(
+                pl.col("study") == contrast["study"],
+                pl.col("metric") == contrast["metric"],
+                pl.col("player").eq_missing(pl.lit(contrast.get("player"))),
+            )
+            .select("condition", "seed", value=pl.col("numerator") / pl.col("denominator"))
+            .collect()
+        )
         a, b = (chosen.filter(pl.col("condition") == contrast[side]).drop("condition") for side in "ab")
         paired = a.join(b, on="seed", suffix="_b").sort("seed")
         compared = compare(paired["value"].to_numpy(), paired["value_b"].to_numpy())

@@ -746,14 +746,14 @@ def dictator_bloc(pools: Sequence[Pool]) -> pl.DataFrame:
 # ── What hangs on the oracle: agreement, flips, resampled decisions ──────────────────────────────────────────────
 
 
-def compare_oracles(dictator_decisions: pl.DataFrame) -> pl.DataFrame:
-    """The table `dictator_agreement`: the first oracle of the frame against itself and each of the others.
+def compare_oracles(dictator_decisions: pl.LazyFrame) -> pl.DataFrame:
+    """The table `dictator_agreement`: the first oracle of the table against itself and each of the others.
 
     A row is a pair of oracles on one tournament: the cells both decided, and those they decided alike. An oracle beside
     itself has the cells with at least two votes, those with unanimous votes, and as rate the mean share of votes that
     the decision has: 1 means that it never contradicted itself.
     """
-    first, *others = read_pools(dictator_decisions, Settings())
+    first, *others = read_pools(dictator_decisions.collect(), Settings())
     rows: list[dict[str, Any]] = []
     repeated = first.replicates >= 2
     if repeated.any():

@@ -109,10 +109,10 @@ def davidson(wins: ArrayLike, ties: ArrayLike) -> Davidson:
     return Davidson(strengths, errors, fit.tie_parameter, fit.reason)
 
 
-def rank_players(frame: pl.DataFrame) -> pl.DataFrame:
+def rank_players(sides: pl.LazyFrame) -> pl.DataFrame:
     """Rank intervals and strengths of the players of every (study, condition).
 
-    `frame` has the columns study, condition, seed, player, opponent, score and outcome (`win`, `loss`, `draw`, `void`)
+    `sides` has the columns study, condition, seed, player, opponent, score and outcome (`win`, `loss`, `draw`, `void`)
     of table `pd_individual`: two rows a match, one from each side. Self-play and void matches are left out.
 
     Returns one row a player, sorted: study, condition, player, rank_low, rank_high, strength, strength_low,
@@ -132,7 +132,8 @@ def rank_players(frame: pl.DataFrame) -> pl.DataFrame:
             **dict.fromkeys(("strength", "strength_low", "strength_high", "tie_parameter"), pl.Float64()),
         }
     )
-    groups = frame.sort("study", "condition").partition_by("study", "condition")
+    columns = ("study", "condition", "seed", "player", "opponent", "score", "outcome")
+    groups = sides.select(columns).sort("study", "condition").collect().partition_by("study", "condition")
     return pl.concat([pl.DataFrame(schema=schema), *(_rank_group(group).cast(schema) for group in groups)])
 
 

@@ -171,33 +171,35 @@ def strategy_shares(frame: pl.DataFrame, strategy_set: Sequence[str]) -> pl.Data
     return pl.DataFrame(schema=kinds)
 
 
-def shares_of_players(turns: pl.DataFrame, sides: pl.DataFrame, strategy_set: Sequence[str]) -> pl.DataFrame:
+def shares_of_players(turns: pl.LazyFrame, sides: pl.LazyFrame, strategy_set: Sequence[str]) -> pl.DataFrame:
     """`strategy_shares` from the tables `turns` and `pd_individual` of one or more conditions.
 
     Self-play and void matches are left out; a choice that was accepted counts, also in a round that was not scored.
-    Players are estimated one after the other, so that the memory is hardly more than that of the two tables.
+    Of a turn 14 bytes are kept, and players are estimated one after the other, so that the memory is hardly more.
     """
     import polars as pl
 
-    unit = ["run_id", "agent"]
-    for name in ("run_id", "round"):  # both agents of a round stand next to each other
-        if not turns[name].gather_every(2).equals(turns[name].gather_every(2, offset=1)):
+    cell, unit = ["study", "condition", "player"], ["seed", "run_id", "agent"]
+    matches = sides.select(*cell, *unit, "opponent", "outcome").collect()
+    matches = matches.with_row_index("side").with_columns(run=pl.col("run_id").rank("dense"))
+    choices = (
+        turns.select("run_id", "agent", "round", "choice")
+        .join(matches.lazy().select("run_id", "agent", "side", "run"), on=unit[1:], how="left", maintain_order="left")
+        .select("side", "run", pl.col("round").cast(pl.UInt32), pl.col("choice").cast(pl.Enum(["cooperate", "defect"])))
+        .collect(engine="streaming")
+    )
+    for name in ("run", "round"):  # both agents of a round stand next to each other
+        if not choices[name].gather_every(2).equals(choices[name].gather_every(2, offset=1)):
             raise ValueError(
                 "turns: two rows of one round do not follow each other; rebuild the table from the records"
             )
-    choices = turns.select(*unit, "player", "round", "choice").with_columns(
-        other_choice=turns["choice"][np.arange(len(turns)) ^ 1]
-    )
-    counted = sides.filter(pl.col("outcome") != "void", pl.col("player") != pl.col("opponent"))
-    counted = counted.select(*unit, "player", "study", "condition", "seed")
+    choices = choices.drop("run").with_columns(other_choice=choices["choice"][np.arange(len(choices)) ^ 1])
+    choices = choices.filter(pl.col("choice").is_not_null())
+    counted = matches.filter(pl.col("outcome") != "void", pl.col("player") != pl.col("opponent"))
+    players = [counted.filter(player=player) for player in counted["player"].unique()]
     return pl.concat(
-        strategy_shares(
-            choices.filter(pl.col("choice").is_not_null() & pl.col("player").is_in(one)).join(
-                counted.filter(pl.col("player").is_in(one)).drop("player"), on=unit
-            ),
-            strategy_set,
-        )
-        for one in [[], *([player] for player in counted["player"].unique())]  # [] has no rows, but the columns
+        strategy_shares(choices.join(mine.select("side", *cell, *unit), on="side"), strategy_set)
+        for mine in [counted.clear(), *players]  # the first has no rows, but the columns
     ).sort("study", "condition", "player", maintain_order=True)
 
 

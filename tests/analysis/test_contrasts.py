@@ -86,7 +86,7 @@ def test_contrasts_pair_by_seed_and_correct_over_all_of_them():
         {"question": "RQ5", "study": "s", "metric": "welfare", "a": "b", "b": "a"},
         {"question": "RQ5", "study": "s", "metric": "trust", "a": "a", "b": "b"},
     ]
-    found = contrasts(observed, declared)
+    found = contrasts(observed.lazy(), declared)
     assert dict(found.schema) == SCHEMA
     assert found["pairs"].to_list() == [6, 6, 0]
     assert found["mean_difference"].to_list() == [pytest.approx(29 / 12), pytest.approx(-29 / 12), None]

@@ -194,7 +194,8 @@ def test_flips_of_cells_that_others_disagree_about_change_the_winner(tables):
 
 def test_agreement_compares_each_pair_once_and_an_oracle_with_itself():
     everywhere = decisions(lambda d, r: Votes(1, 1), name="generous")
-    table = compare_oracles(pl.concat([decisions(), everywhere, decisions(with_a_hole("mirror", "mirror"), name="c")]))
+    several = pl.concat([decisions(), everywhere, decisions(with_a_hole("mirror", "mirror"), name="c")])
+    table = compare_oracles(several.lazy())
     rows = {
         (a, b): (agree, cells) for a, b, agree, cells in table.select("oracle_a", "oracle_b", "agree", "cells").rows()
     }

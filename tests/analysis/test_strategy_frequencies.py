@@ -447,7 +447,7 @@ def test_self_play_and_void_matches_are_left_out():
         match("spoilt", ("wall", "copycat"), [(c, d), (c, d), (c, "")], "void"),
     ]
     turns, sides = (pl.concat(tables) for tables in zip(*matches, strict=True))
-    table = shares_of_players(turns, sides, SET)
+    table = shares_of_players(turns.lazy(), sides.lazy(), SET)
     assert table.filter(pl.col("share") > 0.5).select("player", "strategy", "matches").rows() == [
         ("copycat", "TitForTat", 1),
         ("wall", "Defector", 1),
@@ -458,10 +458,11 @@ def test_self_play_and_void_matches_are_left_out():
 def test_rows_of_a_round_that_do_not_follow_each_other_are_refused(rows):
     both, sides = match("m", ("copycat", "wall"), [("cooperate", "defect"), ("defect", "defect")], "loss")
     with pytest.raises(ValueError, match="two rows of one round do not follow each other"):
-        shares_of_players(both[rows], sides, SET)
+        shares_of_players(both[rows].lazy(), sides.lazy(), SET)
 
 
 def test_where_nobody_is_counted_the_table_has_its_columns_and_no_rows():
-    nobody = shares_of_players(*match("m", ("wall", "wall"), [("defect", "defect")], "draw"), SET)
+    played, sides = match("m", ("wall", "wall"), [("defect", "defect")], "draw")
+    nobody = shares_of_players(played.lazy(), sides.lazy(), SET)
     assert nobody.is_empty()
     assert nobody.schema == strategy_shares(turns("copycat", ["C"], ["C"]), SET).schema

@@ -43,7 +43,7 @@ def tables(documents=DOCUMENTS, oracle=None, *, self_play=True):
     ]
     decisions = pl.DataFrame(rows, infer_schema_length=None)
     made = dictator_tables(read_pools(decisions, SMALL))
-    return made | {"dictator_decisions": decisions, "dictator_agreement": compare_oracles(decisions)}
+    return made | {"dictator_decisions": decisions, "dictator_agreement": compare_oracles(decisions.lazy())}
 
 
 def draw(module, made):

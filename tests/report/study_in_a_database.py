@@ -135,9 +135,13 @@ def _metrics(connection, add, query, declared):
     connection.execute("ALTER TABLE every_run RENAME TO runs")
     connection.execute("ALTER TABLE every_turn RENAME TO turns")
     query("validity")
-    individual = of("pd_individual")
+    individual = of("pd_individual").lazy()
     add("pd_strengths", ranking.rank_players(individual))
-    turns = connection.sql("SELECT t.* FROM turns AS t JOIN runs USING (run_id) WHERE game = 'prisoners_dilemma'").pl()
+    turns = (
+        connection.sql("SELECT t.* FROM turns AS t JOIN runs USING (run_id) WHERE game = 'prisoners_dilemma'")
+        .pl()
+        .lazy()
+    )
     add(
         "pd_strategy_shares",
         strategy_frequencies.shares_of_players(turns, individual, strategy_set=["Cooperator", "Defector", "TitForTat"]),
@@ -148,8 +152,8 @@ def _metrics(connection, add, query, declared):
     settings = Settings(starts=60, sweep_starts=5, type_starts=5, draws=2)
     for table, frame in dictator_tables(read_pools(decisions, settings)).items():
         add(table, frame)
-    add("dictator_agreement", compare_oracles(decisions))
-    add("contrasts", contrasts(of("commons_observations"), declared))
+    add("dictator_agreement", compare_oracles(decisions.lazy()))
+    add("contrasts", contrasts(of("commons_observations").lazy(), declared))
 
 
 def drawn(database, folder, asked=ASKED, formats=("svg", "png", "html", "json")):

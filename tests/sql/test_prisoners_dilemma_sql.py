@@ -68,7 +68,7 @@ class Tables:
     def __getitem__(self, table):
         file = self.directory / f"{table}.parquet"
         if not file.exists() and table == "pd_strengths":
-            write(rank_players(self["pd_individual"]), file)
+            write(rank_players(self["pd_individual"].lazy()), file)
         if not file.exists():
             for name in self.READS[table]:
                 self[name]  # computed first, if it is not there yet
