@@ -3,22 +3,43 @@
 -- nice: it never defected before its opponent had. forgiveness: P(C | the opponent has just defected).
 -- retaliation: P(D | it has just been defected on while cooperating). exploitation: P(D | the opponent has just
 -- cooperated). Every rate is NULL where its denominator is zero.
-WITH sides_by_round AS (
+WITH agents AS (
+  SELECT DISTINCT
+    run_id,
+    agent,
+    player
+  FROM turns
+),
+seats AS ( -- joins of millions of rounds are made by number: names would not fit in memory
   SELECT
-    own.run_id,
-    own.agent,
-    own.player,
-    other.player AS opponent,
+    *,
+    row_number() OVER (ORDER BY run_id, agent) AS side,
+    dense_rank() OVER (ORDER BY run_id) AS match
+  FROM agents
+),
+choices AS (
+  SELECT
+    seats.side,
+    seats.match,
+    turns.round,
+    turns.choice = 'cooperate' AS cooperated,
+    turns.payoff
+  FROM turns
+  JOIN seats USING (run_id, agent)
+),
+sides_by_round AS (
+  SELECT
+    own.side,
     own.round,
-    own.choice = 'cooperate' AS cooperated,
-    other.choice = 'cooperate' AS other_cooperated,
+    own.cooperated,
+    other.cooperated AS other_cooperated,
     own.payoff,
     other.payoff AS other_payoff
-  FROM turns AS own
-  JOIN turns AS other
-    ON own.run_id = other.run_id
+  FROM choices AS own
+  JOIN choices AS other
+    ON own.match = other.match
     AND own.round = other.round
-    AND own.agent <> other.agent
+    AND own.side <> other.side
 ),
 sides_with_past AS (
   SELECT
@@ -27,16 +48,12 @@ sides_with_past AS (
     before.other_cooperated AS other_cooperated_before
   FROM sides_by_round AS now
   LEFT JOIN sides_by_round AS before
-    ON now.run_id = before.run_id
-    AND now.agent = before.agent
+    ON now.side = before.side
     AND now.round = before.round + 1
 ),
 sides AS (
   SELECT
-    run_id,
-    agent,
-    any_value(player) AS player,
-    any_value(opponent) AS opponent,
+    side,
     coalesce(sum(payoff), 0)::BIGINT AS score,
     coalesce(sum(other_payoff), 0)::BIGINT AS opponent_score,
     count(payoff) AS rounds,
@@ -55,22 +72,22 @@ sides AS (
     min(round) FILTER (NOT cooperated) AS first_defection,
     min(round) FILTER (NOT other_cooperated) AS other_first_defection
   FROM sides_with_past
-  GROUP BY run_id, agent
+  GROUP BY side
 )
 SELECT
-  sides.run_id,
+  own.run_id,
   runs.study,
   runs.condition,
   runs.seed,
-  sides.agent,
-  sides.player,
-  sides.opponent,
+  own.agent,
+  own.player,
+  other.player AS opponent,
   sides.score,
   sides.opponent_score,
   CASE
     WHEN runs.ending = 'void' THEN 'void'
     WHEN runs.winner IS NULL THEN 'draw'
-    WHEN runs.winner = sides.agent THEN 'win'
+    WHEN runs.winner = own.agent THEN 'win'
     ELSE 'loss'
   END AS outcome,
   runs.ending,
@@ -94,5 +111,9 @@ SELECT
   (n_cd - c_cd) / nullif(n_cd, 0) AS retaliation,
   (n_cc + n_dc - c_cc - c_dc) / nullif(n_cc + n_dc, 0) AS exploitation
 FROM sides
-JOIN runs USING (run_id)
-ORDER BY runs.seed, sides.run_id, sides.agent
+JOIN seats AS own USING (side)
+JOIN seats AS other
+  ON own.match = other.match
+  AND own.side <> other.side
+JOIN runs ON own.run_id = runs.run_id
+ORDER BY runs.seed, own.run_id, own.agent
