@@ -59,6 +59,7 @@ def main(passes: int) -> None:
             continue
         rates_of[what] = rates
         comparisons.append(compare(rates, what, "replies", "the bare server", AIM))
+        print(f"  {comparisons[-1].ratio:.3g} of the bare server", flush=True)
     replayed = replay(passes)
     details = {"clock": "wall", "questions": QUESTIONS, "rates": rates_of, "replay": replayed}
     report("models", comparisons, {**details, "sqlite": sqlite3.sqlite_version}, ["openai", "httpx"])
