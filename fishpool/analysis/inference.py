@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from fishpool.seeds import name_key, uniforms
 
@@ -35,6 +35,9 @@ _CACHE = 2**17  # numbers that a processor's own cache holds, 1 MiB of float64
 _SEED = 0
 
 _Floats = NDArray[np.float64]
+
+# Of the standard library, because to import SciPy takes longer than most queries.
+_normal = NormalDist()
 
 
 def bootstrap_ratio(
@@ -146,21 +149,23 @@ def _bca(
     equal = (replicates == statistic[:, None]).sum(axis=1)
     valid = draws - np.isnan(replicates).sum(axis=1)
     # Half a draw from either end keeps the correction finite where the statistic lies outside all its replicates.
-    bias = ndtri(np.clip((below + 0.5 * equal) / valid, 0.5 / valid, 1 - 0.5 / valid))
+    chance = np.clip((below + 0.5 * equal) / valid, 0.5 / valid, 1 - 0.5 / valid)
+    bias = np.array([_normal.inv_cdf(p) for p in chance.tolist()])
     acceleration = _acceleration(top, bottom)
     replicates.sort(axis=1)  # NaN last
     tail = (1 - level) / 2
 
     def endpoint(z: float) -> _Floats:
         shifted = bias + z
-        place = ndtr(bias + shifted / (1 - acceleration * shifted)) * (valid - 1)
+        adjusted = bias + shifted / (1 - acceleration * shifted)
+        place = np.array([_normal.cdf(z) for z in adjusted.tolist()]) * (valid - 1)
         index = place.astype(np.intp)
         left = np.take_along_axis(replicates, index[:, None], axis=1)[:, 0]
         right = np.take_along_axis(replicates, np.minimum(index + 1, valid - 1)[:, None], axis=1)[:, 0]
         # The unit comes last, so that nothing overflows before an end that does.
         return np.asarray(np.ldexp(left + (right - left) * (place - index), exponent))
 
-    return endpoint(ndtri(tail)), endpoint(ndtri(1 - tail))
+    return endpoint(_normal.inv_cdf(tail)), endpoint(_normal.inv_cdf(1 - tail))
 
 
 def _acceleration(top: _Floats, bottom: _Floats) -> _Floats:
