@@ -28,13 +28,12 @@ from fishpool.screen import one_line, screen, visible, wrapped
 if TYPE_CHECKING:
     import duckdb
 
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {  # in an order in which they can be set one by one
+_SHUT: dict[str, str | bool | int | float | list[str]] = {  # in an order in which they can be set one by one
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a table name never means a Python variable
     "temp_directory": "",  # nothing is spilt to disk
     "enable_external_access": False,
-    "lock_configuration": True,
 }
 _READING = ("SELECT", "MULTI")  # MULTI is PIVOT; SHOW, DESCRIBE, SUMMARIZE, FROM and VALUES are SELECT
 ROWS_SHOWN = 200
@@ -55,19 +54,18 @@ def opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that reads the database, or the tables that are to be in it; QueryError if there is neither."""
     from fishpool import database as databases
 
-    if not database.is_file():
-        tables = databases.tables_in(_parquet(database))
-        if not tables:
-            raise QueryError(
-                f"{database}: there is no such database, nor any finished table beside it;"
-                " run `snakemake` to make it, or wait until its first tables are done"
-            )
-        with _sentences(), databases.views(tables, _parquet(database)) as connection:
-            for setting, value in _LOCKED.items():
-                connection.execute(f"SET {setting} = {value!r}")
-            yield connection
-        return
-    with _sentences(), databases.opened(database, _LOCKED) as connection:
+    tables = {} if database.is_file() else databases.tables_in(_parquet(database))
+    if not tables and not database.is_file():
+        raise QueryError(
+            f"{database}: there is no such database, nor any finished table beside it;"
+            " run `snakemake` to make it, or wait until its first tables are done"
+        )
+    there = databases.views(tables, _parquet(database)) if tables else databases.opened(database, _SHUT)
+    with _sentences(), there as connection:
+        for setting, value in _SHUT.items() if tables else ():
+            connection.execute(f"SET {setting} = {value!r}")
+        connection.execute("SET enable_progress_bar = false")  # which would be drawn into the answer
+        connection.execute("SET lock_configuration = true")
         yield connection
 
 
@@ -92,6 +90,8 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Answer]:
         if is_damage(error):
             raise
         raise QueryError(_sentence(error, connection)) from None
+    except (OverflowError, RecursionError) as error:  # of an interval that Python has no days for, of endless brackets
+        raise QueryError(_one_line(f"the answer holds a value that cannot be shown ({error})")) from None
 
 
 def comments_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -164,16 +164,22 @@ def show_table(answer: Answer, out: TextIO) -> None:
 
 
 def show_csv(answer: Answer, out: TextIO) -> None:
-    """Comma-separated values with a header; an empty field where there is no value, lists and structures as JSON."""
+    """Comma-separated values with a header; an empty field where there is no value, lists and structures as JSON.
+
+    Decimal numbers have all their digits.
+    """
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
-        values = map(_json_value, row)
+        values = (_digits(value) if isinstance(value, Decimal) else _json_value(value) for value in row)
         writer.writerow(json.dumps(value) if isinstance(value, bool | list | dict) else value for value in values)
 
 
 def show_json(answer: Answer, out: TextIO) -> None:
-    """A JSON list of one object a row; null where there is no value or no finite one."""
+    """A JSON list of one object a row; null where there is no value or no finite one.
+
+    Decimal numbers are the nearest double, which readers of JSON would make of them too.
+    """
     end = "["
     for row in answer.rows:
         record = dict(zip(answer.columns, map(_json_value, row), strict=True))
@@ -183,6 +189,8 @@ def show_json(answer: Answer, out: TextIO) -> None:
 
 
 def _one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    if any("\ud800" <= character <= "\udfff" for character in sql):  # what a terminal sends that is not UTF-8
+        raise QueryError("the query is not UTF-8 text")
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise QueryError(f"expected one query, found {len(statements) or 'none'}")
@@ -298,8 +306,14 @@ def _cell(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, Decimal):
+        return _digits(value)
     value = _json_value(value)
     return visible(json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value))
+
+
+def _digits(value: Decimal) -> str:
+    return f"{value:f}"
 
 
 def _json_value(value: Any) -> Any:

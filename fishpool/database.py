@@ -113,7 +113,7 @@ def is_damage(error: duckdb.Error) -> bool:
 def tables_in(parquet: Path) -> dict[str, list[Path]]:
     """The finished Parquet files by table: TABLE/STUDY/CONDITION.parquet, TABLE/STUDY.parquet or TABLE.parquet."""
     tables: dict[str, list[Path]] = {}
-    for file in sorted(parquet.rglob("*.parquet")):
+    for file in filter(Path.is_file, sorted(parquet.rglob("*.parquet"))):
         tables.setdefault(file.relative_to(parquet).parts[0].removesuffix(".parquet"), []).append(file)
     return tables
 

@@ -117,6 +117,12 @@ def test_csv_and_json_hold_every_row_and_value(capsys, database):
     assert lines[3] == ["x\n\x1b[31mred", "", "[2]", "false", "1.5", "2024-01-02"]
     _, out, _ = fishpool(capsys, "sql", "SELECT 1 AS a, 2 AS a, 3 AS a_1", "--json", "--database", str(database))
     assert json.loads("".join(out)) == [{"a": 1, "a_2": 2, "a_1": 3}]
+    digits = "SELECT 12345678901234567.10::DECIMAL(20, 2) AS d"
+    for form, lines in {
+        "--csv": ["d", "12345678901234567.10"],
+        "--json": ["[", '{"d": 1.2345678901234568e+16}', "]"],
+    }.items():
+        assert fishpool(capsys, "sql", digits, form, "--database", str(database))[1] == lines
     _, out, _ = fishpool(capsys, "sql", "SELECT * FROM turns", "--csv", "--database", str(database))
     assert len(out) == 1001
     _, out, _ = fishpool(capsys, "sql", "SELECT * FROM turns WHERE round < 0", "--json", "--database", str(database))
@@ -142,6 +148,9 @@ def test_csv_and_json_hold_every_row_and_value(capsys, database):
         ("", "expected one query, found none"),
         ("SELECT 1; SELECT 2", "expected one query, found 2"),
         ("SELECT ?", "parameters"),
+        ("SELECT to_days(2147483647)", "the answer holds a value that cannot be shown (days=2147483647;"),
+        (f"SELECT {'[' * 700}1{']' * 700}", "the answer holds a value that cannot be shown (maximum recursion depth"),
+        ("SELECT 'a\udcff'", "the query is not UTF-8 text"),
     ],
 )
 def test_a_wrong_query_gets_one_sentence(query, said, capsys, database):
@@ -190,6 +199,23 @@ def test_sql_reaches_nothing_but_the_tables_of_the_database(query, capsys, datab
 def test_a_pivot_and_a_description_are_queries_too(capsys, database):
     for query in ("PIVOT runs ON seed USING count(*)", "DESCRIBE runs", "SHOW TABLES", "FROM turns LIMIT 1"):
         assert fishpool(capsys, "sql", query, "--database", str(database))[0] == 0
+
+
+def test_nothing_is_drawn_into_the_answer(database):
+    """In a Python without a main file DuckDB draws a progress bar on standard output after two seconds."""
+    call = "import sys; from fishpool import cli; sys.exit(cli.main(sys.argv[1:]))"
+    query = "SELECT current_setting('enable_progress_bar') AS bar"
+    command = [sys.executable, "-c", call, "sql", query, "--csv", "--database", str(database)]
+    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == "bar\nfalse\n"
+
+
+def test_a_table_that_is_no_file_is_no_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results/parquet").mkdir(parents=True)
+    os.mkfifo("results/parquet/runs.parquet")  # opening it would wait for ever
+    code, _, [err] = fishpool(capsys, "sql", "SELECT 1")
+    assert code == 2
+    assert "there is no such database, nor any finished table beside it" in err
 
 
 def test_a_database_that_is_missing_or_is_none_gets_one_sentence(capsys, tmp_path, monkeypatch):
