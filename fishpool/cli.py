@@ -351,7 +351,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="further parameters of the game"
     )
-    command.add_argument("--seed", type=int, help="of all draws; the first that was not played yet otherwise")
+    command.add_argument(
+        "--seed", type=_whole(0, 2**63 - 1), help="of all draws; the first that was not played yet otherwise"
+    )
     command.add_argument("--condition", metavar="NAME", help="in the records; made of the parameters otherwise")
     command.add_argument("--lane", help="the clock that counts for you too; without it you have all the time you want")
     command.add_argument("--name", default="person", help="what you are called in the records (%(default)s)")
@@ -403,7 +405,7 @@ def _add_arena(command: argparse.ArgumentParser) -> None:
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
     def whole(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
             raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text[:60]!r}")
         return int(text)
 

@@ -15,6 +15,8 @@ from typing import Any
 from fishpool.games.dictator import Document
 
 TOKEN_LIMIT = 1000
+# What YAML's loader raises, besides errors of its own, at a value that it cannot make, such as 2024-13-40.
+NO_VALUE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _MOST_BYTES = 100_000  # of a file: more than the tokens need, however they are spaced
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,8}|\S")
@@ -101,7 +103,7 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
         where = getattr(fault, "problem_mark", None)
         line = f" (line {where.line + 2})" if where else ""
         raise ValueError(f"{source}: the front matter{line} is not YAML; write it as key: value") from None
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except NO_VALUE:
         raise ValueError(f"{source}: the front matter holds a value that YAML cannot make; write plain text") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{source}: the front matter holds no keys; write name: .. and family: ..")

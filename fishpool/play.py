@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishpool import shards, study
+from fishpool.documents import NO_VALUE
 from fishpool.files import FileFault
 from fishpool.players.person import show_history
 from fishpool.records import Ending
@@ -62,6 +63,8 @@ def _prepared(arguments: argparse.Namespace) -> tuple[Shard, study.Config]:
     players, agents = _opponents(arguments.game, arguments.against)
     base: dict[str, Any] = {**_set(arguments.set), **given}
     if arguments.game == "commons":
+        if "agents" in base:
+            raise study.ConfigError(["--set has agents; expected who fishes with you after --against"])
         base["agents"] = [_STAND_IN, *agents]
     entry = {"game": arguments.game, "seeds": 1, "base": base, "conditions": {_CONDITION: {}}}
     if players:
@@ -130,7 +133,7 @@ def _entry(who: str) -> Any:
 
     try:
         entry = yaml.safe_load(who)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *NO_VALUE):
         entry = None
     if not isinstance(entry, dict) or not any(isinstance(entry.get(key), str) for key in ("model", "process")):
         raise study.ConfigError(

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from fishpool import records
-from fishpool.documents import locate, read_documents
+from fishpool.documents import NO_VALUE, locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS, RESIGN
 from fishpool.oracles.decisions import decisions_file, published
@@ -1110,7 +1110,9 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+        except RecursionError:
+            raise
+        except NO_VALUE as error:
             raise yaml.constructor.ConstructorError(
                 None, None, "found a value that it cannot make sense of", node.start_mark
             ) from error

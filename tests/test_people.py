@@ -385,6 +385,8 @@ NAMED = "expected letters, digits, _, - and dots, and not the name of another pl
         ("Random --rounds 0", "rounds is 0; expected a whole number from 1 to 10000"),
         ("Random --lane fst", "lane is 'fst', which is no lane; expected one of fast, standard; did you mean fast?"),
         ("{model:", "--against is '{model:'; expected a mapping such as {model: NAME, temperature: 0}"),
+        ("'{model: 2024-13-40}'", "--against is '{model: 2024-13-40}'; expected a mapping such as {model: NAME"),
+        ("{" * 3000, "--against is '{{{{{{{"),
         ("{strategy:Random}", "--against is '{strategy:Random}'; expected a mapping such as {model: NAME"),
         ("'{model: x, temperature: hot}'", "--against.temperature is the text 'hot'; expected a number"),
         ("Random --condition a/b", "--condition is 'a/b'; expected at most 64 letters, digits, _ and -"),
@@ -409,12 +411,22 @@ def test_a_match_that_cannot_be_is_refused_in_a_sentence_and_leaves_nothing(tmp_
             "4*grim --set capacity=4 collapse=1",
             "agents has 5 players for 4 tons; there cannot be more agents than fish",
         ),
+        ("grim --set agents=[a", "--set has agents; expected who fishes with you after --against"),
         ("grim --name grim", f"--name is 'grim'; {NAMED}"),
     ],
 )
 def test_a_pool_that_cannot_be_is_refused_in_a_sentence_and_leaves_nothing(tmp_path, arguments, sentence):
     [said] = play(tmp_path, "commons", "--against", *arguments.split(), code=2)
     assert said.startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", ["-1", 2**63, "1" * 400, "1.0", "²"])
+def test_a_seed_that_no_record_can_hold_is_refused_before_the_first_turn(tmp_path, seed):
+    *_, said = play(tmp_path, "prisoners_dilemma", "--against", "Random", "--seed", seed, code=2)
+    assert said.startswith(
+        "fishpool play: error: argument --seed: expected a whole number from 0 to 9223372036854775807"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
