@@ -1044,6 +1044,8 @@ def _merge(base: Any, over: Mapping[str, Any]) -> Any:
 _TEMPLATE = "__use_yte__"  # makes a template of a file, see https://yte-template-engine.github.io
 _DEEPEST = 32
 _MOST_VALUES = 1_000_000
+_HALF = re.compile("[\ud800-\udfff]")
+_HALF_SAYS = "half a character (a lone surrogate), which no file can hold; write UTF-8"
 
 
 def _read(path: Path, review: _Review) -> Any:
@@ -1166,13 +1168,18 @@ def _plain(tree: Any, review: _Review, source: str) -> Any:
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
-                if isinstance(key, str):
+                if isinstance(key, str) and _HALF.search(key):
+                    review.add((*path, key), f"is a key with {_HALF_SAYS}", source)
+                elif isinstance(key, str):
                     copied[key] = copy(item, (*path, key))
                 else:
                     review.add((*path, _show(key)), "is a key that is not text; write it in quotes", source)
             return copied
         if isinstance(value, list):
             return [copy(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, str) and _HALF.search(value):
+            review.add(path, f"is {_show(value)}, text with {_HALF_SAYS}", source)
+            return None
         if value is None or isinstance(value, str | bool):
             return value
         if isinstance(value, int) and abs(value) < 2**63:

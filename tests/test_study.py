@@ -557,13 +557,22 @@ def test_merge_keys_and_aliases_of_yaml_are_welcome(tmp_path):
     assert study.load_files([file]).studies[0].seeds == (0, 1, 2, 3, 4)
 
 
-def test_hostile_names_are_shown_escaped_and_short():
-    hostile = "x\n\x1b[31m\u202e\ud800" + "y" * 10_000
+@pytest.mark.parametrize("place", ["studies.one.note", "results", "report_runs", "journal"])
+def test_half_a_character_is_no_text(place):
+    """JSON can hold it (and a command line that is not UTF-8), no record, log or journal can."""
+    [fault] = faults_of(changed(place, ["a\ud800"] if place == "report_runs" else "a\ud800"))
+    assert fault.startswith(f"--config: {place}")
+    assert r"is 'a\ud800', text with half a character" in fault
+
+
+@pytest.mark.parametrize(("half", "count"), [("", 4), ("\ud800", 3)])  # a key that no file can hold is not gone into
+def test_hostile_names_are_shown_escaped_and_short(half, count):
+    hostile = f"x\n\x1b[31m\u202e{half}" + "y" * 10_000
     config = changed("studies.one.players", [hostile])
     config[hostile] = {hostile: hostile}
     config["studies"][hostile] = {hostile: 1}
     faults = faults_of(config)
-    assert len(faults) == 4
+    assert len(faults) == count
     for fault in faults:
         assert fault.isprintable()
         assert len(fault) < 500

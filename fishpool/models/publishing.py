@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fishpool.files import replacing
-from fishpool.models.calls import Reply, Request, canonical, key_of
+from fishpool.models.calls import Reply, Request, canonical
 from fishpool.models.faults import Stop
 from fishpool.models.journal import Counts, Entry, Journal, Sort
 from fishpool.screen import aligned, visible
@@ -27,7 +28,23 @@ from fishpool.screen import aligned, visible
 _FORMAT = 1  # of the file; the journal's own is another
 _HEADER = {"format": "fishpool journal", "version": _FORMAT}
 _LONGEST_LINE = 64 * 2**20  # bytes; a file from elsewhere may unpack to anything
-_TYPES: dict[str, tuple[type, ...]] = {
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character that UTF-16 writes as two
+_REQUEST: dict[str, tuple[type, ...]] = {
+    "backend": (str,),
+    "model": (str,),
+    "digest": (str,),
+    "messages": (list,),
+    "schema": (dict, type(None)),
+    "options": (dict,),
+    "thinking": (bool, type(None)),
+    "run_id": (str,),
+    "agent": (str,),
+    "round": (int,),
+    "phase": (str,),
+    "attempt": (int,),
+    "replicate": (int,),
+}
+_REPLY: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "thinking": (str,),
     "finish_reason": (str,),
@@ -62,12 +79,9 @@ def import_into(journal: Journal, file: Path) -> tuple[int, int]:
 
     def entries() -> Iterator[tuple[str, str, Entry]]:
         nonlocal read
-        for number, fields in _lines(file):
-            if "key" in fields:
-                yield _checked(file, number, fields)
-                read += 1
-            else:
-                digests.append(_digest(file, number, fields))
+        for key, request, entry in _entries(file, digests):
+            yield key, request.to_json(), entry
+            read += 1
 
     digests: list[tuple[str, str, str]] = []
     new = journal.keep_all(entries(), digests)
@@ -79,16 +93,9 @@ class Published:
 
     def __init__(self, path: Path | str, models: Sequence[str]):
         self.path = Path(path)
-        self._entries: dict[str, Entry] = {}
-        self._digests: dict[tuple[str, str], str] = {}
-        for number, fields in _lines(self.path):
-            if "key" not in fields:
-                server, model, digest = _digest(self.path, number, fields)
-                self._digests[server, model] = digest
-                continue
-            key, _, entry = _checked(self.path, number, fields)
-            if fields["request"]["model"] in models:
-                self._entries[key] = entry
+        digests: list[tuple[str, str, str]] = []
+        self._entries = {key: entry for key, request, entry in _entries(self.path, digests) if request.model in models}
+        self._digests = {(server, model): digest for server, model, digest in digests}
 
     def look_up(self, key: str) -> Entry | None:
         return self._entries.get(key)
@@ -102,12 +109,7 @@ class Published:
 
 def contents(file: Path) -> Counter[tuple[str, str]]:
     """How many replies a published journal holds, by (model, digest)."""
-    found: Counter[tuple[str, str]] = Counter()
-    for number, fields in _lines(file):
-        if "key" in fields:
-            _checked(file, number, fields)
-            found[fields["request"]["model"], fields["request"]["digest"]] += 1
-    return found
+    return Counter((request.model, request.digest) for _, request, _ in _entries(file, []))
 
 
 def command(action: str | None, path: Path, file: Path | None, study: str | None) -> None:
@@ -138,6 +140,21 @@ def _line(fields: Mapping[str, Any]) -> bytes:
     return canonical(fields).encode() + b"\n"
 
 
+def _entries(file: Path, digests: list[tuple[str, str, str]]) -> Iterator[tuple[str, Request, Entry]]:
+    """(key, request, entry) of each reply, one under a key; digests (server, model, digest) are added on the way."""
+    seen: dict[str, int] = {}
+    for number, fields in _lines(file):
+        if "key" not in fields:
+            digests.append(_digest(file, number, fields))
+            continue
+        key, request, entry = _checked(file, number, fields)
+        if (first := seen.setdefault(key, number)) != number:
+            raise _refusal(
+                file, number, f"a second reply under the key of line {first}, so nobody can tell which counts"
+            )
+        yield key, request, entry
+
+
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a published journal after its header, each with its line number; Stop on anything else."""
     number = 0
@@ -150,6 +167,8 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 fields = json.loads(line, parse_constant=_refuse_constant)
                 if not isinstance(fields, dict):
                     raise ValueError("no object")
+                if _HALF.search(line):
+                    canonical(fields).encode()
                 if number > 1:
                     yield number, fields
                 elif fields.get("format") != _HEADER["format"]:
@@ -159,6 +178,8 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise _refusal(file, number, f"format {found} is not {_FORMAT}, which this fishpool reads")
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
         raise _refusal(file, number + 1, "the file is cut off or damaged here, so get it again") from None
+    except UnicodeEncodeError:
+        raise _refusal(file, number, "the line holds half a character (a lone surrogate), which is no text") from None
     except (ValueError, RecursionError):
         raise _refusal(file, number, "this is no JSON object, so get the file again") from None
     except OSError as error:
@@ -176,14 +197,14 @@ def _unpacked(raw: IO[bytes]) -> IO[bytes] | gzip.GzipFile | lzma.LZMAFile:
     return gzip.open(raw) if start.startswith(b"\x1f\x8b") else raw
 
 
-def _checked(file: Path, number: int, fields: Mapping[str, Any]) -> tuple[str, str, Entry]:
+def _checked(file: Path, number: int, fields: Mapping[str, Any]) -> tuple[str, Request, Entry]:
     """(key, request, entry) of a line, if its key is its request's and it holds a reply or a fault."""
     try:
-        request = canonical(vars(Request(**fields["request"])))
-        request.encode()
-        key = key_of(request)
-    except (KeyError, TypeError, ValueError):
+        _check_types(fields["request"], _REQUEST)
+        request = Request(**fields["request"])
+    except (KeyError, TypeError):
         raise _refusal(file, number, "the line holds no request as fishpool makes them") from None
+    key = request.key
     if key != fields["key"]:
         raise _refusal(file, number, "the key is not the SHA-256 of the request, so one of the two was changed")
     try:
@@ -201,19 +222,22 @@ def _entry(fields: Mapping[str, Any]) -> Entry:
         if reply is not None or not isinstance(fault, str):
             raise TypeError(fault)
         return Entry(sort, None, fault, version)
-    if fault is not None or reply.keys() != _TYPES.keys():
+    if fault is not None:
         raise TypeError(fault)
-    for name, value in reply.items():
-        if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
-            raise TypeError(name)
-        if isinstance(value, int) and not 0 <= value < 2**63:
-            raise ValueError(name)
-        if isinstance(value, str):
-            value.encode()
+    _check_types(reply, _REPLY)
     latency = float(reply["latency_ms"])
     if not math.isfinite(latency):
         raise ValueError(latency)
     return Entry(sort, Reply(**{**reply, "latency_ms": latency}), None, version)
+
+
+def _check_types(values: Any, types: Mapping[str, tuple[type, ...]]) -> None:
+    """Raises TypeError unless it is a mapping of just these keys, each with a value of its type, numbers in 64 bits."""
+    if not isinstance(values, dict) or values.keys() != types.keys():
+        raise TypeError(values)
+    for name, value in values.items():
+        if type(value) not in types[name] or (isinstance(value, int) and not 0 <= value < 2**63):
+            raise TypeError(name)
 
 
 def _digest(file: Path, number: int, fields: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -22,7 +23,7 @@ from scripted_backend import MODEL, Clock, Server, a_reply, question
 
 from fishpool import cli
 from fishpool.models import publishing
-from fishpool.models.calls import Reply, Request
+from fishpool.models.calls import Reply, Request, canonical, key_of
 from fishpool.models.client import Client
 from fishpool.models.faults import Exhausted, Stop, TransportFault
 from fishpool.models.journal import Entry, Journal, Sort
@@ -427,6 +428,16 @@ def changed(*path_and_value):
     return change
 
 
+def rekeyed(name, value):
+    """A change of one value of the request, with the key that is then right."""
+
+    def change(line):
+        fields = json.loads(changed("request", name, value)(line))
+        return json.dumps(fields | {"key": key_of(canonical(fields["request"]))}).encode() + b"\n"
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -435,14 +446,24 @@ def changed(*path_and_value):
         (changed("key", "0" * 64), "the key is not the SHA-256 of the request"),
         (changed("key", 5), "the key is not the SHA-256 of the request"),
         (changed("request", "extra", 1), "the line holds no request as fishpool makes them"),
-        (changed("request", "model", ["tiny"]), "the key is not the SHA-256 of the request"),
-        (changed("request", "\ud800"), "the line holds no request as fishpool makes them"),
+        (rekeyed("model", ["tiny"]), "the line holds no request as fishpool makes them"),
+        (rekeyed("run_id", None), "the line holds no request as fishpool makes them"),
+        (rekeyed("digest", {}), "the line holds no request as fishpool makes them"),
+        (rekeyed("round", True), "the line holds no request as fishpool makes them"),
+        (rekeyed("attempt", 2**63), "the line holds no request as fishpool makes them"),
+        (changed("request", "\ud800"), "the line holds half a character"),
+        (changed("request", []), "the line holds no request as fishpool makes them"),
+        (changed("reply", []), "the line holds no reply as fishpool writes them"),
+        (changed("reply", "text"), "the line holds no reply as fishpool writes them"),
+        (changed("reply", 5), "the line holds no reply as fishpool writes them"),
+        (changed("sort", []), "the line holds no reply as fishpool writes them"),
+        (changed("version", "\ud800"), "the line holds half a character"),
         (changed("sort", "guess"), "the line holds no reply as fishpool writes them"),
         (changed("reply", {"text": "only"}), "the line holds no reply as fishpool writes them"),
         (changed("reply", "tokens_in", True), "the line holds no reply as fishpool writes them"),
         (changed("reply", "tokens_in", 2**70), "the line holds no reply as fishpool writes them"),
         (changed("reply", "latency_ms", "1"), "the line holds no reply as fishpool writes them"),
-        (changed("reply", "text", "\ud800"), "the line holds no reply as fishpool writes them"),
+        (changed("reply", "text", "\ud800"), "the line holds half a character (a lone surrogate), which is no text"),
         (lambda line: line.replace(b'"latency_ms":0.3', b'"latency_ms":1e999,"x":0.3'), "the line holds no reply"),
         (lambda line: line.replace(b"0.30000000000000004", b"NaN"), "this is no JSON object"),
         (lambda line: b"[1]\n", "this is no JSON object"),
@@ -465,6 +486,26 @@ def test_a_tampered_line_is_named_and_nothing_is_taken(path, tmp_path, capsys, c
         assert journal.counts() == []
     with pytest.raises(Stop, match=rf"line {number}: "):
         publishing.Published(file, ["tiny", "small"])
+
+
+def test_two_replies_under_one_key_are_refused(path, tmp_path, capsys):
+    """A replay would have taken the last of them, an import the first."""
+    file = exported(path, tmp_path)
+    lines = unpacked(file).splitlines()
+    first = next(n for n, line in enumerate(lines, 1) if b'"sort":"answer"' in line)
+    tampered(file, len(lines), lambda line: line + changed("reply", "text", "DEFECT")(lines[first - 1]))
+    said = (
+        f"{file} line {len(lines) + 1}: a second reply under the key of line {first}, so nobody can tell which counts"
+    )
+    assert fishpool(capsys, "journal", "import", file, "--journal", tmp_path / "copy.sqlite") == (2, [], [said])
+    with pytest.raises(Stop, match=re.escape(said)):
+        publishing.Published(file, ["tiny"])
+
+
+def test_half_a_character_in_a_digest_is_named(path, tmp_path, capsys):
+    file = tampered(exported(path, tmp_path), 2, changed("server", "\udc00"))
+    said = f"{file} line 2: the line holds half a character (a lone surrogate), which is no text"
+    assert fishpool(capsys, "journal", "import", file, "--journal", tmp_path / "copy.sqlite") == (2, [], [said])
 
 
 @pytest.mark.parametrize(
