@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fishpool.games.dictator import Document
+from fishpool.screen import visible
 
 TOKEN_LIMIT = 1000
 # What YAML's loader raises, besides errors of its own, at a value that it cannot make, such as 2024-13-40.
@@ -40,6 +41,14 @@ def locate(path: str) -> Path:
     return here if here.exists() or here.is_absolute() else Path(os.path.relpath(_CHECKOUT)) / here
 
 
+NOT_PLAIN = "holds a brace, which Snakemake would fill in, or is not UTF-8"
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a file's name can be that of a job's input."""
+    return not re.search("[{}\ud800-\udfff]", str(path))
+
+
 def shown(text: str) -> str:
     """Text from a file as a sentence can hold it: in quotes, cut after 60 characters, what does not print escaped."""
     cut = text if len(text) <= 60 else f"{text[:58]}.."
@@ -56,16 +65,25 @@ def read_documents(folder: Path) -> tuple[Document, ...]:
         raise ValueError(f"{folder}: no strategy document (*.md) is there; add one file a strategy")
     documents: list[Document] = []
     faults: list[str] = []
-    first: dict[str, Path] = {}
+    first: dict[str, str] = {}
     for path in paths:
+        source = visible(str(path))
+        if not is_plain(path):
+            faults.append(f"{source}: the name of the file {NOT_PLAIN}; rename it")
+            continue
         try:
-            document = parse_document(path.read_bytes(), str(path))
+            document = parse_document(path.read_bytes(), source)
+        except OSError as fault:
+            faults.append(
+                f"{source}: cannot be read ({fault.strerror}); every *.md of the folder is a strategy document"
+            )
+            continue
         except ValueError as fault:
             faults.append(str(fault))
             continue
         if document.name in first:
-            faults.append(f'{path}: name "{document.name}" is taken by {first[document.name]}; rename one of them')
-        first.setdefault(document.name, path)
+            faults.append(f'{source}: name "{document.name}" is taken by {first[document.name]}; rename one of them')
+        first.setdefault(document.name, source)
         documents.append(document)
     if faults:
         raise ValueError("\n".join(faults))

@@ -15,11 +15,12 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import yaml
 
 from fishpool import records
-from fishpool.documents import NO_VALUE, locate, read_documents
+from fishpool.documents import NO_VALUE, NOT_PLAIN, is_plain, locate, read_documents
 from fishpool.games.commons import impossible, parameters_of
 from fishpool.games.prisoners_dilemma import PERSPECTIVE_WORDS, RESIGN
 from fishpool.oracles.decisions import decisions_file, published
@@ -573,12 +574,15 @@ def _sound_servers(review: _Review) -> dict[str, Any]:
 
 
 def _check_command(review: _Review, path: KeyPath, command: str) -> None:
-    from fishpool.players.process import parse
+    from fishpool.players.process import files_of
 
     try:
-        parse(command)
+        odd = [file for file in files_of(command) if not is_plain(file)]
     except ValueError as fault:
         review.add(path, f"is {_show(command)}, which cannot be started: {fault}")
+    else:
+        if odd:
+            review.add(path, f"is {_show(command)}, where the name of a file {NOT_PLAIN}; rename the file")
 
 
 def _check_models(review: _Review, study: KeyPath, who: str, places: Iterable[KeyPath]) -> None:
@@ -743,6 +747,9 @@ def _check_dictator(review: _Review, study: KeyPath) -> None:
             review.add_file(source, says)
         return
     _check_models(review, study, "oracles", [study])
+    if len(documents) == 1 and review.sound((*study, "self_play")) is False:
+        says = "is false with one strategy document, so that nobody would play; add a document, or let it play itself"
+        review.add((*study, "self_play"), says)
     names = [document.name for document in documents]
     seen: set[str] = set()
     for path in review.items((*study, "oracles")):
@@ -827,10 +834,22 @@ def _can_be_a_path(value: object) -> bool:
     return all(len(part) <= 255 for part in parts)
 
 
+def _can_be_an_address(value: object) -> bool:
+    """Whether what begins as an address has a host and a port: not `http://[` or `http://x:999999`."""
+    if not isinstance(value, str) or not value.startswith("http"):
+        return True
+    try:
+        parts = urlsplit(value)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 # The formats of the schema: whether a value has it, and what is expected where it has not.
 _FORMATS: dict[str, tuple[Callable[[object], bool], str]] = {
     "name": (_can_be_a_wildcard, "a name whose end is not 20 times the same, which Snakemake refuses"),
     "path": (_can_be_a_path, "a name without parts of more than 255 bytes"),
+    "address": (_can_be_an_address, "an address such as http://127.0.0.1:8000/v1, its port at most 65535"),
 }
 
 
@@ -861,7 +880,7 @@ def _add_schema_fault(review: _Review, error: Any) -> None:
     elif error.validator == "additionalProperties":
         _add_unknown_keys(review, path, found, schema)
     elif error.validator == "format":
-        review.add(path, f"is {_show(found)}; expected {_FORMATS[schema['format']][1]}")
+        review.add(path, f"is {shown}; expected {_FORMATS[schema['format']][1]}")
     elif error.validator == "uniqueItems":
         review.add(path, f"is {shown} again; each may be there once only")
     elif error.validator == "enum":

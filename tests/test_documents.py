@@ -70,6 +70,23 @@ def test_every_fault_of_a_folder_is_told(tmp_path):
     assert 'name "ada" is taken by' in faults[0]
 
 
+def test_what_is_no_file_or_cannot_be_an_input_gets_one_sentence_on_one_line(tmp_path):
+    (tmp_path / "folder.md").mkdir()
+    (tmp_path / "gone.md").symlink_to("nowhere")
+    for name in ("a{b}.md", "a\udcff.md", "a\nb.md"):
+        (tmp_path / name).write_text("" if "\n" in name else GOOD)
+    with pytest.raises(ValueError, match=r"folder.md") as fault:
+        read_documents(tmp_path)
+    said = [line.removeprefix(f"{tmp_path}/") for line in str(fault.value).splitlines()]
+    assert said == [
+        r"a\nb.md: the file is empty; write the front matter (name, family) and the strategy",
+        "a{b}.md: the name of the file holds a brace, which Snakemake would fill in, or is not UTF-8; rename it",
+        r"a\udcff.md: the name of the file holds a brace, which Snakemake would fill in, or is not UTF-8; rename it",
+        "folder.md: cannot be read (Is a directory); every *.md of the folder is a strategy document",
+        "gone.md: cannot be read (No such file or directory); every *.md of the folder is a strategy document",
+    ]
+
+
 def test_a_folder_without_documents(tmp_path):
     with pytest.raises(ValueError, match="no strategy document"):
         read_documents(tmp_path)

@@ -399,6 +399,8 @@ def test_a_model_without_a_server_of_its_kind_has_the_usual_address():
         {"headers": {"Authorization": "Bearer sk-secret"}},
         {"endpoints": ["http://ann:secret@lab/v1"]},
         {"endpoints": ["http://secret@lab/v1"]},
+        {"endpoints": ["http://ann:secret@lab:999999/v1"]},
+        {"endpoints": ["http://[?secret"]},
         {"endpoints": ["http://lab/v1?key=secret"]},
         {"endpoints": ["http://lab/v1#secret"]},
         {"endpoints": ["http://ann:secret@lab/v1", "http://ann:secret@lab/v1"]},
@@ -414,11 +416,26 @@ def test_a_key_or_password_is_refused_and_never_stands_in_a_fault(server):
 
 
 @pytest.mark.parametrize(
+    "address", ["http://[", "http://lab:999999/v1", "http://lab:port", "http://:80", "http://lab:0"]
+)
+def test_an_address_that_nobody_can_be_asked_at_is_refused(address):
+    [fault] = faults_of({**VALID, "servers": {"lab": {"kind": "openai", "endpoints": [address]}}})
+    assert fault.endswith("expected an address such as http://127.0.0.1:8000/v1, its port at most 65535")
+
+
+@pytest.mark.parametrize(
     ("command", "name"),
     [("python bots/my_bot.py --fast", "my_bot"), ("./bot", "bot"), ("awk -f tit.awk", "tit"), ("--", "player")],
 )
 def test_a_bot_is_named_after_what_it_runs(command, name):
     assert study._as_name(study._program(command)) == name
+
+
+def test_a_bot_file_that_snakemake_cannot_watch_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bo{t}.py").touch()
+    [fault] = faults_of(changed("studies.one.players", [{"process": "python3 'bo{t}.py'"}]))
+    assert "where the name of a file holds a brace, which Snakemake would fill in" in fault
 
 
 def test_calls_of_models_are_counted_as_if_every_run_lasted_to_its_end():

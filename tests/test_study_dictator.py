@@ -96,6 +96,13 @@ def test_oracles_that_cannot_answer_for_the_pool(pool):
     assert "second oracle named mine" in faults(pool, oracles=[entry, entry | {"name": "mine"}])[0]
 
 
+def test_a_document_alone_plays_itself_or_nobody(pool):
+    (pool / "bob.md").unlink()
+    assert load(pool).conditions
+    [fault] = faults(pool, self_play=False)
+    assert "studies.t.self_play is false with one strategy document, so that nobody would play" in fault
+
+
 def test_a_folder_without_documents(tmp_path):
     assert "where no strategy document (*.md) is" in faults(tmp_path)[0]
 

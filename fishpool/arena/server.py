@@ -7,6 +7,7 @@ signal, answers those who wait, closes, and writes the finished matches as recor
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import resource
@@ -138,6 +139,8 @@ def _listener(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
         raise OSError(error.errno, error.strerror, host) from None
+    except UnicodeError:
+        raise OSError(errno.EINVAL, "no host can be called so", host) from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -129,6 +129,8 @@ class Store:
         self._lock = None
         if rounds is None and not path.is_file():
             raise StoreError(f"{path}: there is no such file; expected the database of an arena")
+        if path.is_dir():
+            raise StoreError(f"{path}: is a folder; expected the database of an arena, or the name of a new one")
         if drops_commits(path):
             raise StoreError(
                 f"{path}-wal: damaged, so that the last turns cannot be read; put back a copy, or give them up"

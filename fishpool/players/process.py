@@ -115,7 +115,12 @@ class Kind:
                 raise Stop(f"player {name}: found no program {bot.command[0]!r} that can be run; correct its `process`")
         for log in self._logs.values():
             log.clear()
-        self._versions = {name: _version(bot) for name, bot in self._bots.items()}
+        try:
+            self._versions = {name: _version(bot) for name, bot in self._bots.items()}
+        except OSError as error:
+            raise Stop(
+                f"{error.filename}: a bot's `process` names this file, which cannot be read: {error.strerror}"
+            ) from None
 
     async def close(self) -> None:
         await asyncio.gather(*(process.end(_GRACE) for some in self._idle.values() for process in some))
@@ -133,8 +138,14 @@ class Kind:
 
 
 def _version(bot: Bot) -> dict[str, Any]:
-    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files_of(bot.process)}
-    return {**asdict(bot), "files": digests}
+    return {**asdict(bot), "files": {str(path): _sha256(path) for path in files_of(bot.process)}}
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # reading, unlike opening, names no file
 
 
 class ProcessPlayer(referee.Player):

@@ -178,6 +178,14 @@ def test_the_command_names_the_shards_or_says_what_is_wrong(hall, tmp_path, caps
     assert capsys.readouterr().out == f"{results}/jsonl/x/fast/seeds-0\n"
     assert cli.main(["arena", "--database", f"{tmp_path}/none", "export"]) == 2
     assert "there is no such file" in capsys.readouterr().err
+    assert cli.main(["arena", "--port", "0", "--database", str(tmp_path)]) == 2
+    assert f"{tmp_path}: is a folder; expected the database of an arena" in capsys.readouterr().err
+    new = f"{tmp_path}/new.sqlite"
+    assert cli.main(["arena", "--port", "0", "--database", new, "--host", "\udcff"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "\\udcff: no host can be called so; see that it is there and may be read and written\n"
+    )
     for study in ("../x", "a/b", "", "-x"):
         with pytest.raises(SystemExit):
             cli.main(["arena", "export", f"--study={study}"])

@@ -652,6 +652,11 @@ def test_a_program_that_is_not_there_stops_the_job(bots):
         played(bots(command="no-such-bot"))
 
 
+def test_a_file_of_a_bot_that_cannot_be_read_is_named(bots):
+    with pytest.raises(Stop, match=r"^/proc/self/mem: a bot's `process` names this file, which cannot be read"):
+        played(bots(command="cat /proc/self/mem"))
+
+
 def test_a_program_that_cannot_be_started_is_a_fault_of_the_bot(bots, tmp_path):
     file = tmp_path / "bot"
     file.write_text("#!/no/such/interpreter\n")

@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 import pytest
 import yaml
-from workflow_checkout import CONFIG
+from workflow_checkout import CONFIG, Checkout
 
 from fishpool import records
 
@@ -96,6 +96,16 @@ def test_a_wrong_config_starts_nothing(fresh, config, change, sentence):
     assert "Traceback" not in outcome.text
     assert not outcome.jobs
     assert not fresh.results.exists()
+
+
+@pytest.mark.parametrize("character", [":", "{", "}"])
+def test_a_folder_that_cannot_be_on_a_path_is_refused(fresh, character):
+    """With a colon in PYTHONPATH its jobs would have run whichever fishpool was installed."""
+    moved = Checkout(fresh.root.rename(fresh.root.with_name(f"check{character}out")))
+    outcome = moved.snakemake()
+    assert outcome.code != 0
+    assert f"{moved.root}: a path with {character} in it cannot be used; move the checkout" in outcome.text
+    assert not moved.results.exists()
 
 
 def test_a_player_that_raises_makes_its_matches_void_and_the_rest_goes_on(fresh):

@@ -32,10 +32,14 @@ LOGS = f"{RESULTS}/logs"
 # Jobs run the Python that runs Snakemake, on the sources of this checkout: those that `code` lists as their inputs. Where
 # models are asked is known to every job by its environment, and so is no reason to play anything again.
 SITE = json.dumps(asdict(CONFIG.site), sort_keys=True)
+PROGRAMS, SOURCES = str(Path(sys.executable).parent), str(ROOT.resolve())
+for folder in (PROGRAMS, SOURCES):
+    # A colon parts the folders of PATH and PYTHONPATH: jobs would run some other fishpool. Snakemake fills in braces.
+    if found := re.search("[:{}]", folder):
+        sys.exit(f"{folder}: a path with {found[0]} in it cannot be used; move the checkout and its environment")
 shell.prefix(
     "set -euo pipefail; "
-    f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
-    f" PYTHONPATH={shlex.quote(str(ROOT.resolve()))} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
+    f"export PATH={shlex.quote(PROGRAMS)}:$PATH PYTHONPATH={shlex.quote(SOURCES)} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
     " FISHPOOL_SITE={SITE:q}; "
 )
 STUDIES = {one.name: one for one in CONFIG.studies}
@@ -86,7 +90,7 @@ def code(script, *modules):
     Imports are followed in the source text, also those inside functions, but not those that only type checkers see.
     `modules` are those that the program imports by a name it gets as an argument.
     """
-    if "import_module" in Path(source(script)).read_text() and not modules:
+    if "import_module" in Path(source(script)).read_text(encoding="utf-8") and not modules:
         raise WorkflowError(f"{script} imports by name: its rule must say which modules, code({script!r}, ...)")
     found, waiting = [], [script, *modules]
     while waiting:
@@ -100,7 +104,7 @@ def code(script, *modules):
 @functools.cache
 def imported(path):
     """The files of fishpool that one source file imports; raises on an import that cannot be followed."""
-    tree = ast.parse(Path(source(path)).read_text(), path)
+    tree = ast.parse(Path(source(path)).read_text(encoding="utf-8"), path)
     unseen = {
         node
         for branch in ast.walk(tree)
