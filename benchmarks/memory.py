@@ -1,6 +1,6 @@
 """How much memory each step takes, by number of games: peak resident of the workflow's own programs, run one by one.
 
-Play, conversion and queries are bounded; `solve`, the strategy shares, holds the table of turns. It compares
+Play, conversion and queries are bounded; `solve`, the strategy shares, holds a few bytes of every turn. It compares
 nothing and has no alternative; the figure beside the JSON draws peaks against turns.
 
     python benchmarks/memory.py [numbers of shards...]
