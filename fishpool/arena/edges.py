@@ -564,6 +564,9 @@ class _WholeBodies:
         except TimeoutError:
             refused = Refused(Code.REQUEST_TIMEOUT, f"the body took more than {self._allowance.body_seconds:g} s", 1.0)
             return await _refusal(refused, {"connection": "close"})(scope, receive, send)
+        except asyncio.CancelledError:  # by the server, which waits no longer once it is stopped
+            refused = Refused(Code.REQUEST_TIMEOUT, "the arena stopped before the body had come", 1.0)
+            return await _refusal(refused, {"connection": "close"})(scope, receive, send)
         except Refused as refused:
             return await _refusal(refused, {"connection": "close"})(scope, receive, send)
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]

@@ -190,6 +190,8 @@ class Journal:
         self._examination: asyncio.Future[None] | None = None
         if read_only and not self.path.exists():
             raise Stop(f"{self.path}: there is no journal to read replies in; import one (fishpool journal import)")
+        if self.path.is_dir():
+            raise Stop(f"{self.path}: is a folder; expected the file of a journal, or the name of a new one")
         with self._faults():
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -81,6 +81,17 @@ def test_a_slow_body_is_given_up(arena):
     assert time.monotonic() - began < 14
 
 
+def test_a_body_that_is_not_there_when_the_arena_stops_is_answered(tmp_path):
+    """It was cancelled with a traceback."""
+    head = b"POST /api/agents HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n"
+    with ArenaProcess(tmp_path) as own, socket.create_connection(("127.0.0.1", own.port), timeout=15) as connection:
+        connection.sendall(head + b"{")
+        time.sleep(0.5)  # until it waits for the rest
+        own.stop()
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
+        assert "Traceback" not in own.errors.read_text()
+
+
 def test_header_floods_are_refused(arena):
     answer = raw(arena, b"GET / HTTP/1.1\r\n" + b"".join(b"x-%d: y\r\n" % number for number in range(100_000)))
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")

@@ -230,6 +230,12 @@ def test_a_file_that_is_no_database_is_named(path):
     assert path.read_text().startswith("replies: none")
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_folder_is_no_journal(tmp_path, read_only):
+    with pytest.raises(Stop, match=rf"^{tmp_path}: is a folder; expected the file of a journal"):
+        Journal(tmp_path, read_only=read_only)
+
+
 def test_another_database_is_left_alone(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE fish (name TEXT)")
