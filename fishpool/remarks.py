@@ -111,9 +111,13 @@ def _failed_jobs(text: str) -> Iterator[str]:
     for job in re.finditer(r"^Error in rule (?P<rule>\S+):\n(?P<about>(?: {4}.*\n)*)", text, re.MULTILINE):
         number = re.search(r"^ {4}jobid: (\d+)$", job["about"], re.MULTILINE)
         file = re.search(r"^ {4}log: (.+?)(?: \(check log file.*)?$", job["about"], re.MULTILINE)
-        what = messages.get(number[1], job["rule"]) if number else job["rule"]
-        last = _shown(last_line(Path(file[1]))) if file else ""
-        yield f"{_shown(what)} failed" + (f": {last}" if last else "")
+        what = str(messages.get(number[1], job["rule"])) if number else job["rule"]
+        last = str(_shown(last_line(Path(file[1])))) if file else ""
+        place = what.partition(" ")[2]
+        if place and last.startswith(f"{place}: "):  # how far it was, no reason: somebody ended it
+            yield f"{_shown(what)} was ended ({last.removeprefix(f'{place}: ')})"
+        else:
+            yield f"{_shown(what)} failed" + (f": {last}" if last else "")
 
 
 def last_line(log: Path) -> str:

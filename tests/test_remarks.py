@@ -64,6 +64,8 @@ def test_failed_jobs_are_named_once_with_the_last_line_of_their_log(tmp_path):
         + job(7, "play_commons", tmp_path / "play.log")
     )
     assert failures([log]) == [r"play a/b/c failed: Boom: it \x1b[31mbroke", "solve failed"]
+    (tmp_path / "play.log").write_text("a/b/c: 3 of 50 games, 1.5 a second, 31 s left\n")
+    assert failures([log])[0] == "play a/b/c was ended (3 of 50 games, 1.5 a second, 31 s left)"
     log.write_text("".join(f"Job {n}: play {n}\n" + job(n, "play", "no.log") for n in range(FAILURES_SHOWN + 3)))
     assert len(failures([log])) == FAILURES_SHOWN + 1
     assert failures([log])[-1] == "3 more jobs failed"
