@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fishpool.files import FileFault
-from fishpool.screen import one_line, screen, visible, wrapped
+from fishpool.screen import is_text, one_line, screen, visible, wrapped
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,21 +52,28 @@ class Answer:
 @contextmanager
 def opened(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that reads the database, or the tables that are to be in it; QueryError if there is neither."""
+    with _sentences(), _connection(database) as connection:
+        connection.execute("SET enable_progress_bar = false")  # which would be drawn into the answer
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def _connection(database: Path) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+    """The database, or views over the tables that are to be in it, shut off from all else."""
     from fishpool import database as databases
 
-    tables = {} if database.is_file() else databases.tables_in(_parquet(database))
-    if not tables and not database.is_file():
+    if database.is_file():
+        return databases.opened(database, _SHUT)
+    tables = databases.tables_in(_parquet(database))
+    if not tables:
         raise QueryError(
             f"{database}: there is no such database, nor any finished table beside it;"
             " run `snakemake` to make it, or wait until its first tables are done"
         )
-    there = databases.views(tables, _parquet(database)) if tables else databases.opened(database, _SHUT)
-    with _sentences(), there as connection:
-        for setting, value in _SHUT.items() if tables else ():
-            connection.execute(f"SET {setting} = {value!r}")
-        connection.execute("SET enable_progress_bar = false")  # which would be drawn into the answer
-        connection.execute("SET lock_configuration = true")
-        yield connection
+    connection = databases.views(tables, _parquet(database))
+    for setting, value in _SHUT.items():
+        connection.execute(f"SET {setting} = {value!r}")
+    return connection
 
 
 def unfinished(database: Path) -> str:
@@ -189,7 +196,7 @@ def show_json(answer: Answer, out: TextIO) -> None:
 
 
 def _one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-    if any("\ud800" <= character <= "\udfff" for character in sql):  # what a terminal sends that is not UTF-8
+    if not is_text(sql):  # what a terminal sends that is not UTF-8
         raise QueryError("the query is not UTF-8 text")
     statements = connection.extract_statements(sql)
     if len(statements) != 1:

@@ -8,6 +8,7 @@ characters are those of Unicode's East Asian Width (UAX 11).
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from typing import TextIO
 
 WIDTH = 100  # columns where no terminal says otherwise
 
+_HALF = re.compile("[\ud800-\udfff]")
 _CODES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33"}
 
 
@@ -39,6 +41,11 @@ def screen(stream: TextIO) -> Screen:
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
     columns = shutil.get_terminal_size((WIDTH, 24)).columns
     return Screen(max(columns, 40), colour, encoding.startswith("utf"))
+
+
+def is_text(text: str) -> bool:
+    """Whether it has a form in UTF-8: a string can hold half a character (a lone surrogate), no file can."""
+    return text.isascii() or not _HALF.search(text)
 
 
 def visible(text: str) -> str:

@@ -209,6 +209,17 @@ def test_nothing_is_drawn_into_the_answer(database):
     assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == "bar\nfalse\n"
 
 
+def test_a_damaged_table_where_no_database_is_made_yet_is_why_there_is_no_answer(tmp_path):
+    from fishpool import ask, remarks
+
+    table = tmp_path / "parquet" / "runs.parquet"
+    table.parent.mkdir()
+    table.write_bytes(b"no table")
+    with pytest.raises(ask.QueryError, match=r"runs\.parquet"), ask.opened(tmp_path / "fishpool.duckdb"):
+        pass
+    assert remarks.remarks(tmp_path / "fishpool.duckdb") == []
+
+
 def test_a_table_that_is_no_file_is_no_table(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("results/parquet").mkdir(parents=True)
