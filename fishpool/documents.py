@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from fishpool.games.dictator import Document
-from fishpool.screen import visible
+from fishpool.screen import is_text, visible
 
 TOKEN_LIMIT = 1000
 # What YAML's loader raises, besides errors of its own, at a value that it cannot make, such as 2024-13-40.
-NO_VALUE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+NO_VALUE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _MOST_BYTES = 100_000  # of a file: more than the tokens need, however they are spaced
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,8}|\S")
@@ -46,7 +46,7 @@ NOT_PLAIN = "holds a brace, which Snakemake would fill in, or is not UTF-8"
 
 def is_plain(path: Path) -> bool:
     """Whether a file's name can be that of a job's input."""
-    return not re.search("[{}\ud800-\udfff]", str(path))
+    return is_text(str(path)) and not set("{}") & set(str(path))
 
 
 def shown(text: str) -> str:
@@ -121,7 +121,7 @@ def _front_matter(text: str, source: str) -> dict[str, Any]:
         where = getattr(fault, "problem_mark", None)
         line = f" (line {where.line + 2})" if where else ""
         raise ValueError(f"{source}: the front matter{line} is not YAML; write it as key: value") from None
-    except NO_VALUE:
+    except (*NO_VALUE, RecursionError):
         raise ValueError(f"{source}: the front matter holds a value that YAML cannot make; write plain text") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{source}: the front matter holds no keys; write name: .. and family: ..")

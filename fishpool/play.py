@@ -133,7 +133,7 @@ def _entry(who: str) -> Any:
 
     try:
         entry = yaml.safe_load(who)
-    except (yaml.YAMLError, *NO_VALUE):
+    except (yaml.YAMLError, *NO_VALUE, RecursionError):
         entry = None
     if not isinstance(entry, dict) or not any(isinstance(entry.get(key), str) for key in ("model", "process")):
         raise study.ConfigError(

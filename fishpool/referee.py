@@ -17,7 +17,7 @@ from typing import Any
 
 from fishpool.models.faults import Stop
 from fishpool.records import Status
-from fishpool.screen import visible
+from fishpool.screen import is_text, visible
 
 MAX_REPLY = 64 * 1024  # characters or bytes; an action is two words
 _LONGEST_FAULT = 1000  # characters
@@ -185,11 +185,8 @@ def _check(name: str, value: Any) -> None:
             _check(name, item)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name}: expected a number, found {'NaN' if math.isnan(value) else 'one that is too large'}")
-    elif isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"{name}: found half of a surrogate pair, which is no character") from None
+    elif isinstance(value, str) and not is_text(value):
+        raise ValueError(f"{name}: found half of a surrogate pair, which is no character")
 
 
 _TRAILING_COMMA = "a comma stands before a closing bracket"

@@ -28,7 +28,7 @@ from fishpool.oracles.formal import resolve
 from fishpool.players.commons import LIARS
 from fishpool.players.commons import PLAYERS as COMMONS_PLAYERS
 from fishpool.players.scripted import STRATEGIES
-from fishpool.screen import visible
+from fishpool.screen import is_text, visible
 from fishpool.seats import SCRIPTED
 from fishpool.shards import CHECKSUMS, Player, Shard, Site
 
@@ -1063,7 +1063,6 @@ def _merge(base: Any, over: Mapping[str, Any]) -> Any:
 _TEMPLATE = "__use_yte__"  # makes a template of a file, see https://yte-template-engine.github.io
 _DEEPEST = 32
 _MOST_VALUES = 1_000_000
-_HALF = re.compile("[\ud800-\udfff]")
 _HALF_SAYS = "half a character (a lone surrogate), which no file can hold; write UTF-8"
 
 
@@ -1131,8 +1130,6 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except RecursionError:
-            raise
         except NO_VALUE as error:
             raise yaml.constructor.ConstructorError(
                 None, None, "found a value that it cannot make sense of", node.start_mark
@@ -1187,7 +1184,7 @@ def _plain(tree: Any, review: _Review, source: str) -> Any:
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
-                if isinstance(key, str) and _HALF.search(key):
+                if isinstance(key, str) and not is_text(key):
                     review.add((*path, key), f"is a key with {_HALF_SAYS}", source)
                 elif isinstance(key, str):
                     copied[key] = copy(item, (*path, key))
@@ -1196,7 +1193,7 @@ def _plain(tree: Any, review: _Review, source: str) -> Any:
             return copied
         if isinstance(value, list):
             return [copy(item, (*path, index)) for index, item in enumerate(value)]
-        if isinstance(value, str) and _HALF.search(value):
+        if isinstance(value, str) and not is_text(value):
             review.add(path, f"is {_show(value)}, text with {_HALF_SAYS}", source)
             return None
         if value is None or isinstance(value, str | bool):

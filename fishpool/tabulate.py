@@ -16,10 +16,9 @@ from typing import Any
 
 from fishpool import records
 from fishpool.files import FileFault
+from fishpool.screen import is_text
 from fishpool.seals import sealing
 from fishpool.shards import CHECKSUMS, RECORDED, line_checksums, line_checksums_of
-
-_SURROGATE = re.compile(r"[\ud800-\udfff]")  # half a character, which is no text
 
 
 class FaultyRecords(FileFault):
@@ -117,7 +116,7 @@ def _is(value: Any, kind: str) -> bool:
         case bool():
             return kind == "boolean"
         case str():
-            return kind == "string" and not _SURROGATE.search(value)
+            return kind == "string" and is_text(value)
         case int():
             return (kind == "integer" and -(2**63) <= value < 2**63) or (kind == "number" and abs(value) <= 2**53)
         case float():

@@ -563,18 +563,18 @@ class _WholeBodies:
                 body = await self._read(scope, receive)
         except TimeoutError:
             refused = Refused(Code.REQUEST_TIMEOUT, f"the body took more than {self._allowance.body_seconds:g} s", 1.0)
-            return await _refusal(refused, {"connection": "close"})(scope, receive, send)
         except asyncio.CancelledError:  # by the server, which waits no longer once it is stopped
             refused = Refused(Code.REQUEST_TIMEOUT, "the arena stopped before the body had come", 1.0)
-            return await _refusal(refused, {"connection": "close"})(scope, receive, send)
-        except Refused as refused:
-            return await _refusal(refused, {"connection": "close"})(scope, receive, send)
-        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        except Refused as refusal:
+            refused = refusal
+        else:
+            waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def again() -> Message:
-            return waiting.pop() if waiting else await receive()
+            async def again() -> Message:
+                return waiting.pop() if waiting else await receive()
 
-        return await self._app(scope, again, send)
+            return await self._app(scope, again, send)
+        return await _refusal(refused, {"connection": "close"})(scope, receive, send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         parts, size = [], 0

@@ -115,12 +115,7 @@ class Kind:
                 raise Stop(f"player {name}: found no program {bot.command[0]!r} that can be run; correct its `process`")
         for log in self._logs.values():
             log.clear()
-        try:
-            self._versions = {name: _version(bot) for name, bot in self._bots.items()}
-        except OSError as error:
-            raise Stop(
-                f"{error.filename}: a bot's `process` names this file, which cannot be read: {error.strerror}"
-            ) from None
+        self._versions = {name: _version(bot) for name, bot in self._bots.items()}
 
     async def close(self) -> None:
         await asyncio.gather(*(process.end(_GRACE) for some in self._idle.values() for process in some))
@@ -145,7 +140,7 @@ def _sha256(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None  # reading, unlike opening, names no file
+        raise Stop(f"{path}: a bot's `process` names this file, which cannot be read: {error.strerror}") from None
 
 
 class ProcessPlayer(referee.Player):

@@ -39,7 +39,8 @@ for folder in (PROGRAMS, SOURCES):
         sys.exit(f"{folder}: a path with {found[0]} in it cannot be used; move the checkout and its environment")
 shell.prefix(
     "set -euo pipefail; "
-    f"export PATH={shlex.quote(PROGRAMS)}:$PATH PYTHONPATH={shlex.quote(SOURCES)} POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
+    f"export PATH={shlex.quote(PROGRAMS)}:$PATH PYTHONPATH={shlex.quote(SOURCES)}"
+    " POLARS_MAX_THREADS=2 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
     " FISHPOOL_SITE={SITE:q}; "
 )
 STUDIES = {one.name: one for one in CONFIG.studies}
